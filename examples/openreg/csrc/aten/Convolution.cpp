@@ -1,0 +1,34 @@
+#include <ATen/core/Tensor.h>
+#include <ATen/ops/convolution_backward_ops.h>
+#include <ATen/ops/convolution_ops.h>
+#include <torch/library.h>
+
+#include "aten/emulation/Unboxed.h"
+
+// PyTorch chooses a convolution's implementation by device, and leaves it to `convolution_overrideable` for this one.
+// No fallback can catch that, since PyTorch registers a kernel that raises.
+namespace openreg {
+namespace {
+
+// PORTING: call your convolution here.
+at::Tensor convolution(
+    const at::Tensor& input, const at::Tensor& weight, const std::optional<at::Tensor>& bias, c10::SymIntArrayRef stride, c10::SymIntArrayRef padding, c10::SymIntArrayRef dilation, bool transposed, c10::SymIntArrayRef output_padding, c10::SymInt groups) {
+  return emulation::Emulated<at::_ops::convolution>::call(input, weight, bias, stride, padding, dilation, transposed, output_padding, std::move(groups));
+}
+
+// PORTING: and its gradients here. Those that the mask does not ask for stay undefined.
+std::tuple<at::Tensor, at::Tensor, at::Tensor> convolutionBackward(
+    const at::Tensor& grad_output, const at::Tensor& input, const at::Tensor& weight, c10::SymIntArrayRef stride, c10::SymIntArrayRef padding, c10::SymIntArrayRef dilation, bool transposed, c10::SymIntArrayRef output_padding, c10::SymInt groups, std::array<bool, 3> output_mask) {
+  const std::array<c10::SymInt, 1> bias_sizes{grad_output.sym_size(1)};
+  return emulation::Emulated<at::_ops::convolution_backward>::call(
+      grad_output, input, weight, c10::SymIntArrayRef(bias_sizes), stride, padding, dilation, transposed, output_padding, std::move(groups), output_mask);
+}
+
+}  // namespace
+
+TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
+  m.impl("convolution_overrideable", TORCH_FN(convolution));
+  m.impl("convolution_backward_overrideable", TORCH_FN(convolutionBackward));
+}
+
+}  // namespace openreg

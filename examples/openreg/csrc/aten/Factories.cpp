@@ -1,0 +1,44 @@
+#include <ATen/EmptyTensor.h>
+#include <torch/library.h>
+
+#include "runtime/CachingAllocator.h"
+#include "runtime/Guard.h"
+
+// Tensors without content: what every other factory function starts from.
+namespace openreg {
+namespace {
+
+constexpr c10::DispatchKeySet kDeviceKey(c10::DispatchKey::PrivateUse1);
+
+void checkOptions(std::optional<c10::Layout> layout, std::optional<bool> pin_memory) {
+  TORCH_CHECK_NOT_IMPLEMENTED(layout.value_or(c10::kStrided) == c10::kStrided, "this device has no tensors of layout ", *layout, " yet");
+  TORCH_CHECK(!pin_memory.value_or(false), "Only dense CPU tensors can be pinned");
+}
+
+c10::DeviceIndex indexOf(std::optional<c10::Device> device) {
+  ensureInitialized();
+  return resolveDevice(device.has_value() ? device->index() : -1);
+}
+
+at::Tensor emptyMemoryFormat(
+    c10::IntArrayRef size, std::optional<at::ScalarType> dtype, std::optional<c10::Layout> layout, std::optional<c10::Device> device, std::optional<bool> pin_memory, std::optional<c10::MemoryFormat> memory_format) {
+  checkOptions(layout, pin_memory);
+  const DeviceGuard guard(indexOf(device));
+  return at::detail::empty_generic(size, &cachingAllocator(), kDeviceKey, c10::dtype_or_default(dtype), memory_format);
+}
+
+at::Tensor emptyStrided(
+    c10::IntArrayRef size, c10::IntArrayRef stride, std::optional<at::ScalarType> dtype, std::optional<c10::Layout> layout, std::optional<c10::Device> device, std::optional<bool> pin_memory) {
+  checkOptions(layout, pin_memory);
+  const DeviceGuard guard(indexOf(device));
+  return at::detail::empty_strided_generic(size, stride, &cachingAllocator(), kDeviceKey, c10::dtype_or_default(dtype));
+}
+
+}  // namespace
+
+TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
+  m.impl("empty.memory_format", TORCH_FN(emptyMemoryFormat));
+  m.impl("empty_strided", TORCH_FN(emptyStrided));
+}
+
+}  // namespace openreg

@@ -1,0 +1,218 @@
+#include "aten/Fallback.h"
+
+#include <ATen/native/CPUFallback.h>
+#include <c10/util/env.h>
+
+#include <algorithm>
+#include <deque>
+#include <mutex>
+#include <unordered_map>
+
+#include "aten/OperatorInfo.h"
+#include "aten/emulation/Boxed.h"
+
+namespace openreg {
+namespace {
+
+constexpr const char* kVariable = "TORCH_OPENREG_FALLBACK";
+
+std::string joinName(const std::string& name, const std::string& overload) {
+  return overload.empty() ? name : name + "." + overload;
+}
+
+}  // namespace
+
+// What all operators share. One mutex guards everything that is not read in the hot path.
+class FallbackState {
+ public:
+  static FallbackState& instance() {
+    static auto& state = *new FallbackState;
+    return state;
+  }
+
+  void add(OperatorCounter* counter) {
+    const std::lock_guard<std::mutex> guard(mutex_);
+    counters_.push_back(counter);
+    refresh(*counter);
+  }
+
+  // Not in the constructor, which runs while the library loads and must not throw.
+  void readEnvironment() {
+    std::string setting = c10::utils::get_env(kVariable).value_or("");
+    if (const auto comma = setting.find(','); comma != std::string::npos) {
+      TORCH_CHECK_VALUE(setting.substr(comma + 1) == "warn", kVariable, "=", setting, ": only `warn` may follow the comma");
+      warn_ = true;
+      setting.resize(comma);
+    }
+    if (setting == "cpu") {
+      policy_ = FallbackPolicy::Cpu;
+    } else if (setting == "error") {
+      policy_ = FallbackPolicy::Error;
+    } else if (setting == "warn") {
+      warn_ = true;
+    } else {
+      TORCH_CHECK_VALUE(setting.empty() || setting == "emulate", kVariable, "=", setting, " is not one of emulate, cpu, error (optionally followed by ,warn)");
+    }
+    setPolicy(policy_);  // counters exist already
+  }
+
+  FallbackPolicy policy() const {
+    return policy_.load(std::memory_order_relaxed);
+  }
+  void setPolicy(FallbackPolicy policy) {
+    const std::lock_guard<std::mutex> guard(mutex_);
+    policy_ = policy;
+    refreshAll();
+  }
+
+  bool warn() const {
+    return warn_.load(std::memory_order_relaxed);
+  }
+  void setWarn(bool warn) {
+    const std::lock_guard<std::mutex> guard(mutex_);
+    warn_ = warn;
+    refreshAll();
+  }
+
+  void setOperatorPolicy(const std::string& name, std::optional<FallbackPolicy> policy) {
+    const std::lock_guard<std::mutex> guard(mutex_);
+    if (policy.has_value()) {
+      own_policies_[name] = *policy;
+    } else {
+      own_policies_.erase(name);
+    }
+    refreshAll();
+  }
+
+  FallbackPolicy policyOf(const OperatorCounter& counter) {
+    const std::lock_guard<std::mutex> guard(mutex_);
+    return lookup(counter);
+  }
+
+  // True for the first caller only.
+  bool claimWarning(OperatorCounter& counter) {
+    if (!warn() || counter.warned_.exchange(true)) {
+      return false;
+    }
+    const std::lock_guard<std::mutex> guard(mutex_);
+    refresh(counter);
+    return true;
+  }
+
+  std::vector<std::pair<std::string, int64_t>> counts() {
+    const std::lock_guard<std::mutex> guard(mutex_);
+    std::unordered_map<std::string, int64_t> by_name;
+    for (const auto* counter : counters_) {
+      by_name[counter->name()] += counter->calls();
+    }
+    std::vector<std::pair<std::string, int64_t>> result;
+    std::copy_if(by_name.begin(), by_name.end(), std::back_inserter(result), [](const auto& entry) { return entry.second > 0; });
+    std::sort(result.begin(), result.end(), [](const auto& a, const auto& b) { return a.second != b.second ? a.second > b.second : a.first < b.first; });
+    return result;
+  }
+
+  void reset() {
+    const std::lock_guard<std::mutex> guard(mutex_);
+    for (auto* counter : counters_) {
+      counter->calls_ = 0;
+      counter->warned_ = false;
+      refresh(*counter);
+    }
+  }
+
+ private:
+  FallbackPolicy lookup(const OperatorCounter& counter) const {
+    const auto own = own_policies_.find(counter.name());
+    return own == own_policies_.end() ? policy() : own->second;
+  }
+
+  void refresh(OperatorCounter& counter) const {
+    counter.quietly_emulated_ = lookup(counter) == FallbackPolicy::Emulate && (!warn() || counter.warned_);
+  }
+  void refreshAll() {
+    for (auto* counter : counters_) {
+      refresh(*counter);
+    }
+  }
+
+  std::mutex mutex_;
+  std::atomic<FallbackPolicy> policy_{FallbackPolicy::Emulate};
+  std::atomic<bool> warn_{false};
+  std::deque<OperatorCounter*> counters_;
+  std::unordered_map<std::string, FallbackPolicy> own_policies_;
+};
+
+void readFallbackEnvironment() {
+  FallbackState::instance().readEnvironment();
+}
+
+FallbackPolicy fallbackPolicy() {
+  return FallbackState::instance().policy();
+}
+
+void setFallbackPolicy(FallbackPolicy policy) {
+  FallbackState::instance().setPolicy(policy);
+}
+
+bool fallbackWarn() {
+  return FallbackState::instance().warn();
+}
+
+void setFallbackWarn(bool warn) {
+  FallbackState::instance().setWarn(warn);
+}
+
+void setOperatorPolicy(const std::string& name, std::optional<FallbackPolicy> policy) {
+  FallbackState::instance().setOperatorPolicy(name, policy);
+}
+
+std::vector<std::pair<std::string, int64_t>> fallbackCounts() {
+  return FallbackState::instance().counts();
+}
+
+void resetFallbackCounts() {
+  FallbackState::instance().reset();
+}
+
+OperatorCounter::OperatorCounter(const char* name, const char* overload) : name_(joinName(name, overload)) {
+  FallbackState::instance().add(this);
+}
+
+OperatorCounter::OperatorCounter(const c10::OperatorName& name) : OperatorCounter(name.name.c_str(), name.overload_name.c_str()) {}
+
+FallbackPolicy OperatorCounter::applyPolicy() {
+  auto& state = FallbackState::instance();
+  const auto policy = state.policyOf(*this);
+  TORCH_CHECK_NOT_IMPLEMENTED(
+      policy != FallbackPolicy::Error, name_, " has no kernel of its own on device ", c10::get_privateuse1_backend(),
+      ", and the fallback policy is `error`. Write one in csrc/aten/native, or choose the policy `emulate` or `cpu`");
+  if (state.claimWarning(*this)) {
+    TORCH_WARN(
+        name_, " has no kernel of its own on device ", c10::get_privateuse1_backend(), policy == FallbackPolicy::Emulate ? ": PyTorch's CPU kernel runs on device memory" : ": it runs on the host, with copies");
+  }
+  return policy;
+}
+
+void runCountedFallback(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
+  auto& info = operatorInfo(op);
+  TORCH_CHECK_NOT_IMPLEMENTED(
+      op.hasComputedKernelForDispatchKey(c10::DispatchKey::CPU), info.counter.name(), " has no kernel on device ", c10::get_privateuse1_backend(),
+      ", and PyTorch has no CPU kernel to take its place. Write one in csrc/aten/native");
+  if (info.counter.applyPolicy() == FallbackPolicy::Emulate) {
+    emulation::runBoxed(op, info, stack);
+  } else {
+    emulation::replaceGenerators(info, stack);
+    at::native::cpu_fallback(op, stack);
+  }
+}
+
+void runFallback(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
+  auto& info = operatorInfo(op);
+  if (info.counter.countAndCheckEmulated() && info.has_cpu_kernel) [[likely]] {
+    emulation::runBoxed(op, info, stack);
+  } else {
+    runCountedFallback(op, stack);
+  }
+}
+
+}  // namespace openreg

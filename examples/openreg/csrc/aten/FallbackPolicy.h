@@ -1,0 +1,41 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "device/Export.h"
+
+// What happens to an operator that has no kernel of the device's own, and the count of how often that is.
+namespace openreg {
+
+enum class FallbackPolicy : uint8_t {
+  Emulate,  // PyTorch's CPU kernel runs in place on device memory: needs the emulated device
+  Cpu,  // operands are copied to the host, the CPU kernel runs there, results are copied back
+  Error,  // NotImplementedError
+};
+
+// Set from the environment variable TORCH_OPENREG_FALLBACK (`emulate`, `cpu` or `error`, and `warn` after a comma) by
+// readFallbackEnvironment, which raises ValueError on anything else; later by these, from any thread at any time.
+void readFallbackEnvironment();
+BACKEND_API FallbackPolicy fallbackPolicy();
+BACKEND_API void setFallbackPolicy(FallbackPolicy policy);
+
+// Whether each operator's first fallback is reported by a warning.
+BACKEND_API bool fallbackWarn();
+BACKEND_API void setFallbackWarn(bool warn);
+
+// An operator's own policy ("aten::add.Tensor"), which wins over the general one; std::nullopt removes it.
+BACKEND_API void setOperatorPolicy(const std::string& name, std::optional<FallbackPolicy> policy);
+
+// Calls of each operator that has run without a kernel of the device's own, most frequent first.
+BACKEND_API std::vector<std::pair<std::string, int64_t>> fallbackCounts();
+BACKEND_API void resetFallbackCounts();
+
+// Registers runFallback for every operator that PyTorch would otherwise take apart although it has a CPU kernel for the
+// whole, and reads the environment. To be called once, after all static registrations of this library; the Python package does it on import.
+BACKEND_API void registerFallbacks();
+
+}  // namespace openreg

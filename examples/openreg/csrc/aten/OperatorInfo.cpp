@@ -1,0 +1,78 @@
+#include "aten/OperatorInfo.h"
+
+#include <ATen/core/function_schema.h>
+
+#include <array>
+#include <memory>
+#include <mutex>
+#include <shared_mutex>
+#include <string_view>
+#include <unordered_map>
+
+namespace openreg {
+namespace {
+
+// Operators that take host tensors on every device: lengths and batch sizes are read by the host.
+constexpr std::array<std::string_view, 7> kHostOperands = {
+    "aten::_pack_padded_sequence",
+    "aten::_pack_padded_sequence_backward",
+    "aten::index",
+    "aten::index_put_",
+    "aten::_index_put_impl_",
+    "aten::_ctc_loss",
+    "aten::_ctc_loss_backward",
+};
+
+bool isWritten(const c10::Argument& argument) {
+  return argument.alias_info() != nullptr && argument.alias_info()->isWrite();
+}
+
+bool isOfKind(const c10::Argument& argument, c10::TypeKind kind) {
+  const auto type = argument.type();
+  if (type->kind() == c10::TypeKind::OptionalType) {
+    return type->castRaw<c10::OptionalType>()->getElementType()->kind() == kind;
+  }
+  return type->kind() == kind;
+}
+
+}  // namespace
+
+OperatorInfo::OperatorInfo(const c10::OperatorHandle& op)
+    : counter(op.operator_name()),
+      has_cpu_kernel(op.hasComputedKernelForDispatchKey(c10::DispatchKey::CPU)),
+      host_operands(std::find(kHostOperands.begin(), kHostOperands.end(), op.operator_name().name) != kHostOperands.end()) {
+  const auto& arguments = op.schema().arguments();
+  for (size_t i = 0; i < arguments.size(); ++i) {
+    written.push_back(isWritten(arguments[i]));
+    if (isOfKind(arguments[i], c10::TypeKind::DeviceObjType)) {
+      device_argument = static_cast<int>(i);
+    }
+    if (isOfKind(arguments[i], c10::TypeKind::GeneratorType)) {
+      generator_argument = static_cast<int>(i);
+    }
+  }
+  for (const auto& result : op.schema().returns()) {
+    source.push_back(kFresh);
+    for (size_t i = 0; isWritten(result) && i < arguments.size(); ++i) {
+      if (isWritten(arguments[i]) && arguments[i].alias_info()->beforeSets() == result.alias_info()->beforeSets()) {
+        source.back() = static_cast<int>(i);
+      }
+    }
+  }
+}
+
+OperatorInfo& operatorInfo(const c10::OperatorHandle& op) {
+  static auto& mutex = *new std::shared_mutex;
+  static auto& all = *new std::unordered_map<c10::OperatorHandle, std::unique_ptr<OperatorInfo>>;
+  {
+    const std::shared_lock<std::shared_mutex> guard(mutex);
+    if (const auto found = all.find(op); found != all.end()) [[likely]] {
+      return *found->second;
+    }
+  }
+  auto info = std::make_unique<OperatorInfo>(op);
+  const std::unique_lock<std::shared_mutex> guard(mutex);
+  return *all.try_emplace(op, std::move(info)).first->second;
+}
+
+}  // namespace openreg

@@ -1,0 +1,74 @@
+#include <ATen/native/Resize.h>
+#include <ATen/ops/empty.h>
+#include <torch/library.h>
+
+#include "runtime/CachingAllocator.h"
+#include "runtime/Storage.h"
+
+// Operators that change which memory a tensor refers to, or how much of it.
+namespace openreg {
+namespace {
+
+// Makes the tensor's storage large enough for its shape; content is kept.
+void growStorage(c10::TensorImpl* impl) {
+  if (impl->numel() == 0) {
+    return;
+  }
+  const size_t needed = at::detail::computeStorageNbytes(impl->sizes(), impl->strides(), impl->dtype().itemsize(), impl->storage_offset());
+  auto* storage = impl->unsafe_storage().unsafeGetStorageImpl();
+  if (storage->nbytes() < needed) {
+    resizeStorage(storage, needed);
+  }
+}
+
+const at::Tensor& resize_(const at::Tensor& self, c10::IntArrayRef size, std::optional<c10::MemoryFormat> memory_format) {
+  auto* impl = self.unsafeGetTensorImpl();
+  if (impl->sizes() != size) {
+    impl->set_sizes_contiguous(size);
+    growStorage(impl);
+  }
+  if (memory_format.has_value()) {
+    TORCH_CHECK(*memory_format != c10::MemoryFormat::Preserve, "Unsupported memory format ", *memory_format);
+    impl->empty_tensor_restride(*memory_format);
+  }
+  return self;
+}
+
+at::Tensor& setStorageOffset(at::Tensor& self, at::Storage source, int64_t storage_offset, c10::IntArrayRef size, c10::IntArrayRef stride) {
+  at::native::checkSetStorage(self, std::move(source), storage_offset, size, stride);
+  auto* impl = self.unsafeGetTensorImpl();
+  impl->set_storage_offset(storage_offset);
+  if (stride.data() != nullptr) {
+    impl->set_sizes_and_strides(size, stride);
+  } else {
+    impl->set_sizes_contiguous(size);
+  }
+  growStorage(impl);
+  return self;
+}
+
+at::Tensor& setStorage(at::Tensor& self, at::Storage source) {
+  const auto elements = static_cast<int64_t>(source.nbytes() / self.dtype().itemsize());
+  return setStorageOffset(self, std::move(source), 0, elements, {});
+}
+
+at::Tensor& setTensor(at::Tensor& self, const at::Tensor& source) {
+  return self.is_same(source) ? self : setStorageOffset(self, source.storage(), source.storage_offset(), source.sizes(), source.strides());
+}
+
+at::Tensor& setEmpty(at::Tensor& self) {
+  const auto fresh = at::empty({0}, self.options());
+  return setStorageOffset(self, fresh.storage(), 0, {0}, {});
+}
+
+}  // namespace
+
+TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
+  m.impl("resize_", TORCH_FN(resize_));
+  m.impl("set_", TORCH_FN(setEmpty));
+  m.impl("set_.source_Storage", TORCH_FN(setStorage));
+  m.impl("set_.source_Storage_storage_offset", TORCH_FN(setStorageOffset));
+  m.impl("set_.source_Tensor", TORCH_FN(setTensor));
+}
+
+}  // namespace openreg

@@ -1,0 +1,94 @@
+#include "aten/emulation/Boxed.h"
+
+#include "aten/emulation/Call.h"
+
+namespace openreg::emulation {
+namespace {
+
+using torch::jit::Stack;
+
+c10::IValue aliasOf(Call& call, const c10::IValue& value, bool written) {
+  if (value.isTensor()) {
+    return call.alias(value.toTensor(), written);
+  }
+  if (value.isTensorList()) {
+    c10::List<at::Tensor> aliases;
+    for (const at::Tensor& tensor : value.toTensorList()) {
+      aliases.push_back(call.alias(tensor, written));
+    }
+    return aliases;
+  }
+  if (value.isOptionalTensorList()) {
+    c10::List<std::optional<at::Tensor>> aliases;
+    for (const std::optional<at::Tensor> tensor : value.toOptionalTensorList()) {
+      aliases.push_back(tensor.has_value() ? std::optional<at::Tensor>(call.alias(*tensor)) : std::nullopt);
+    }
+    return aliases;
+  }
+  return value;
+}
+
+c10::IValue adopt(Call& call, c10::IValue value) {
+  if (value.isTensor()) {
+    return call.adopt(std::move(value).toTensor());
+  }
+  if (value.isTensorList()) {
+    c10::List<at::Tensor> adopted;
+    for (const at::Tensor& tensor : value.toTensorList()) {
+      adopted.push_back(call.adopt(tensor));
+    }
+    return adopted;
+  }
+  return value;
+}
+
+std::optional<at::Generator> generatorOf(const c10::IValue& value) {
+  return value.isNone() ? std::nullopt : std::optional<at::Generator>(value.toGenerator());
+}
+
+}  // namespace
+
+void runBoxed(const c10::OperatorHandle& op, const OperatorInfo& info, Stack* stack) {
+  const size_t count = info.written.size();
+  auto arguments = torch::jit::last(*stack, count);
+
+  std::optional<c10::DeviceIndex> device;
+  if (info.device_argument >= 0 && arguments[info.device_argument].isDevice()) {
+    device = resolveDevice(arguments[info.device_argument].toDevice().index());
+  }
+  Call call(device);
+  if (info.host_operands) {
+    call.allowHostOperands();
+  }
+
+  c10::SmallVector<c10::IValue, 8> originals(arguments.begin(), arguments.end());
+  const auto first = stack->size() - count;
+  for (size_t i = 0; i < count; ++i) {
+    (*stack)[first + i] = aliasOf(call, originals[i], info.written[i]);
+  }
+  if (device.has_value()) {
+    (*stack)[first + info.device_argument] = c10::Device(c10::kCPU);
+  }
+  if (info.generator_argument >= 0) {
+    (*stack)[first + info.generator_argument] = call.engine(generatorOf(originals[info.generator_argument]));
+  }
+
+  call.run([&] { op.redispatchBoxed(c10::DispatchKeySet(c10::DispatchKey::CPU), stack); });
+
+  const size_t results = info.source.size();
+  for (size_t i = 0; i < results; ++i) {
+    auto& value = (*stack)[stack->size() - results + i];
+    value = info.source[i] == OperatorInfo::kFresh ? adopt(call, std::move(value)) : originals[info.source[i]];
+  }
+}
+
+void replaceGenerators(const OperatorInfo& info, Stack* stack) {
+  if (info.generator_argument < 0) {
+    return;
+  }
+  auto& value = (*stack)[stack->size() - info.written.size() + info.generator_argument];
+  Call call;
+  value = call.engine(generatorOf(value));
+}
+
+}  // namespace openreg::emulation

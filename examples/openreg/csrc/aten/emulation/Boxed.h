@@ -1,0 +1,15 @@
+#pragma once
+
+#include <ATen/core/stack.h>
+
+#include "aten/OperatorInfo.h"
+
+namespace openreg::emulation {
+
+// PyTorch's CPU kernel of any operator on device memory: reads from the schema what Unboxed.h reads from C++ types.
+void runBoxed(const c10::OperatorHandle& op, const OperatorInfo& info, torch::jit::Stack* stack);
+
+// Replaces the device's generator among the arguments by the engine that a CPU kernel can draw from.
+void replaceGenerators(const OperatorInfo& info, torch::jit::Stack* stack);
+
+}  // namespace openreg::emulation

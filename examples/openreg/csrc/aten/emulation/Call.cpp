@@ -1,0 +1,180 @@
+#include "aten/emulation/Call.h"
+
+#include <ATen/EmptyTensor.h>
+#include <c10/core/TensorImpl.h>
+
+#include "device/Address.h"
+#include "device/Memory.h"
+#include "runtime/CachingAllocator.h"
+#include "runtime/Generator.h"
+
+namespace openreg::emulation {
+namespace {
+
+// The keys of a CPU tensor. Those of an inference tensor lack autograd's, by which PyTorch tells the two apart.
+constexpr c10::DispatchKeySet kInferenceKeys{c10::DispatchKey::CPU, c10::DispatchKey::AutocastCPU};
+constexpr c10::DispatchKeySet kCpuKeys = kInferenceKeys | c10::DispatchKeySet{c10::DispatchKey::AutogradCPU, c10::DispatchKey::ADInplaceOrView};
+constexpr c10::DispatchKeySet kDeviceKey(c10::DispatchKey::PrivateUse1);
+
+at::Tensor makeAlias(const at::Tensor& operand) {
+  auto* impl = operand.unsafeGetTensorImpl();
+  TORCH_CHECK_NOT_IMPLEMENTED(
+      impl->has_storage() && impl->layout() == c10::kStrided, "this operator cannot take a tensor of layout ", impl->layout(), " on this device yet");
+  auto* storage = impl->unsafe_storage().unsafeGetStorageImpl();
+  c10::DataPtr data(device::toKernelAddress(storage->mutable_data()), c10::Device(c10::kCPU));
+  auto alias_storage = c10::make_intrusive<c10::StorageImpl>(
+      c10::StorageImpl::use_byte_size_t(), storage->nbytes(), std::move(data), &cpuAllocator(), storage->resizable());
+  // VIEW: no version counter of its own, the operand's serves. What a kernel writes counts as written to the operand.
+  const bool inference = impl->is_inference();
+  auto alias = at::detail::make_tensor<c10::TensorImpl>(c10::TensorImpl::VIEW, c10::Storage(std::move(alias_storage)), inference ? kInferenceKeys : kCpuKeys, impl->dtype());
+  auto* alias_impl = alias.unsafeGetTensorImpl();
+  if (!inference) {
+    alias_impl->set_version_counter(impl->version_counter());
+  }
+  alias_impl->set_sizes_and_strides(impl->sizes(), impl->strides(), impl->storage_offset());
+  if (impl->is_wrapped_number()) [[unlikely]] {
+    alias_impl->set_wrapped_number(true);
+  }
+  if (impl->is_conj()) [[unlikely]] {
+    alias_impl->_set_conj(true);
+  }
+  if (impl->is_neg()) [[unlikely]] {
+    alias_impl->_set_neg(true);
+  }
+  return alias;
+}
+
+}  // namespace
+
+void Call::setDevice(const at::Tensor& operand) {
+  const auto index = operand.device().index();
+  if (device_ == kUnknown) {
+    device_ = index;
+  }
+  TORCH_CHECK(
+      device_ == index, "Expected all tensors to be on the same device, but found at least two devices, ", c10::Device(kDeviceType, device_), " and ", operand.device(), "!");
+}
+
+at::Tensor Call::alias(const at::Tensor& operand, bool written) {
+  if (!operand.defined()) {
+    return operand;
+  }
+  if (operand.device().type() != kDeviceType) [[unlikely]] {
+    TORCH_CHECK(
+        operand.is_cpu() && ((operand.dim() == 0 && !written) || host_operands_), "Expected all tensors to be on the same device, but found at least two devices, ",
+        c10::Device(kDeviceType, device_ == kUnknown ? currentDevice() : device_), " and ", operand.device(), "!");
+    return operand;
+  }
+  setDevice(operand);
+  operands_.push_back({operand, makeAlias(operand), written});
+  return operands_.back().alias;
+}
+
+at::Generator Call::engine(const std::optional<at::Generator>& generator) {
+  if (device_ == kUnknown) {
+    device_ = currentDevice();
+  }
+  if (!generator.has_value() || !generator->defined()) {
+    return static_cast<GeneratorImpl*>(defaultGenerator(device_).unsafeGetGeneratorImpl())->engine();
+  }
+  TORCH_CHECK(
+      generator->device().type() == kDeviceType, "Expected a '", c10::DeviceTypeName(kDeviceType, true), "' device type for generator but found '", generator->device(), "'");
+  return static_cast<GeneratorImpl*>(generator->unsafeGetGeneratorImpl())->engine();
+}
+
+const at::Tensor& Call::written(size_t n) const {
+  for (const auto& operand : operands_) {
+    if (operand.written && n-- == 0) {
+      return operand.original;
+    }
+  }
+  TORCH_INTERNAL_ASSERT(false, "a result that aliases an operand has no such operand");
+}
+
+// A kernel may have given a written operand other memory (resize, set_) or another shape.
+void Call::writeBack(const Operand& operand) {
+  auto* storage = operand.original.storage().unsafeGetStorageImpl();
+  auto* alias_storage = operand.alias.storage().unsafeGetStorageImpl();
+  if (auto& data = alias_storage->_mutable_data_ptr_no_checks(); data.get_context() != nullptr) {
+    const auto nbytes = alias_storage->nbytes();
+    const bool retagged = retag(data, operand.original.device().index());
+    TORCH_INTERNAL_ASSERT(retagged, "a kernel gave its output memory that is not the device's");
+    storage->set_data_ptr_noswap(std::move(data));
+    storage->set_nbytes(nbytes);
+  }
+  auto* impl = operand.original.unsafeGetTensorImpl();
+  const auto* alias = operand.alias.unsafeGetTensorImpl();
+  if (impl->sizes() != alias->sizes() || impl->strides() != alias->strides() || impl->storage_offset() != alias->storage_offset()) {
+    impl->set_sizes_and_strides(alias->sizes(), alias->strides(), alias->storage_offset());
+  }
+}
+
+void Call::finish() {
+  for (const auto& operand : operands_) {
+    if (operand.written) {
+      writeBack(operand);
+    }
+  }
+}
+
+const Call::Operand* Call::findByStorage(const c10::StorageImpl* storage) const {
+  for (const auto& operand : operands_) {
+    if (operand.alias.unsafeGetTensorImpl()->unsafe_storage().unsafeGetStorageImpl() == storage) {
+      return &operand;
+    }
+  }
+  return nullptr;
+}
+
+at::Tensor Call::adopt(at::Tensor result) {
+  if (!result.defined()) {
+    return result;
+  }
+  auto* impl = result.unsafeGetTensorImpl();
+  TORCH_CHECK_NOT_IMPLEMENTED(
+      impl->has_storage() && impl->layout() == c10::kStrided, "this operator cannot give a tensor of layout ", impl->layout(), " on this device yet");
+  const c10::Device device(kDeviceType, device_);
+  auto* storage = impl->unsafe_storage().unsafeGetStorageImpl();
+
+  if (storage->device_type() == c10::kCPU) {
+    auto& data = storage->_mutable_data_ptr_no_checks();
+    if (data.get_context() == nullptr && data.get() != nullptr) {
+      if (const auto* operand = findByStorage(storage)) {
+        if (operand->alias.is_same(result)) {
+          return operand->original;
+        }
+        auto view = at::detail::make_tensor<c10::TensorImpl>(c10::Storage(operand->original.storage()), kDeviceKey, impl->dtype());
+        view.unsafeGetTensorImpl()->set_sizes_and_strides(impl->sizes(), impl->strides(), impl->storage_offset());
+        view.unsafeGetTensorImpl()->_set_conj(result.is_conj());
+        view.unsafeGetTensorImpl()->_set_neg(result.is_neg());
+        return view;
+      }
+    }
+    if (!retag(data, device_)) {
+      // Memory that did not come through the CPU allocator: a host operand, a constant, or nothing at all.
+      auto copy = cachingAllocator().allocateOn(device_, storage->nbytes());
+      if (storage->nbytes() > 0) {
+        device::copyAsync(copy.get(), data.get(), storage->nbytes(), currentStreamHandle(device_));
+      }
+      auto own = c10::make_intrusive<c10::StorageImpl>(
+          c10::StorageImpl::use_byte_size_t(), storage->nbytes(), std::move(copy), &cachingAllocator(), /*resizable=*/true);
+      auto tensor = at::detail::make_tensor<c10::TensorImpl>(c10::Storage(std::move(own)), kDeviceKey, impl->dtype());
+      tensor.unsafeGetTensorImpl()->set_sizes_and_strides(impl->sizes(), impl->strides(), impl->storage_offset());
+      return tensor;
+    }
+    storage->set_allocator(&cachingAllocator());
+  }
+  // Setting the storage again is what makes the tensor read its device from it.
+  impl->set_storage_keep_dtype(impl->unsafe_storage());
+  impl->_change_backend_component_keys(device);
+  return result;
+}
+
+std::vector<at::Tensor> Call::adopt(std::vector<at::Tensor> results) {
+  for (auto& result : results) {
+    result = adopt(std::move(result));
+  }
+  return results;
+}
+
+}  // namespace openreg::emulation

@@ -1,0 +1,50 @@
+#pragma once
+
+#include <c10/core/Allocator.h>
+#include <c10/core/Device.h>
+#include <c10/core/impl/LocalDispatchKeySet.h>
+#include <c10/util/SmallVector.h>
+
+#include <utility>
+
+#include "device/Export.h"
+
+namespace openreg {
+struct Block;
+}
+
+namespace openreg::emulation {
+
+// While a scope is alive, memory that this thread asks PyTorch's CPU allocator for comes from the device's caching
+// allocator, addressed as kernels see it, and operators called from within run below autograd and autocast. This is
+// what lets a CPU kernel run on device memory and allocate its result there.
+class Scope {
+ public:
+  explicit Scope(c10::DeviceIndex device);
+  ~Scope();
+  Scope(const Scope&) = delete;
+  Scope& operator=(const Scope&) = delete;
+
+  c10::DataPtr allocate(size_t nbytes);
+
+  // The block behind a kernel address that was allocated in this scope, which forgets it; nullptr if it was not.
+  Block* take(const void* address);
+
+  Scope* outer() const {
+    return outer_;
+  }
+
+ private:
+  c10::DeviceIndex device_;
+  Scope* outer_;
+  c10::impl::ExcludeDispatchKeyGuard excluded_;
+  c10::SmallVector<std::pair<void*, Block*>, 6> allocated_;
+};
+
+// The allocator of CPU tensors in this process: PyTorch's own, which an active Scope redirects.
+c10::Allocator& cpuAllocator();
+
+// If `data` was allocated within a scope, turns it into the device's DataPtr of the same memory and returns true.
+bool retag(c10::DataPtr& data, c10::DeviceIndex device);
+
+}  // namespace openreg::emulation

@@ -1,0 +1,221 @@
+#pragma once
+
+#include <ATen/core/IListRef.h>
+#include <ATen/native/CPUFallback.h>
+
+#include <tuple>
+#include <type_traits>
+#include <utility>
+
+#include "aten/Fallback.h"
+#include "aten/emulation/Call.h"
+
+// The hot operators' way onto the emulated device: PyTorch's CPU kernel for `Op` (one of at::_ops) called without boxing.
+// What has to be done with each argument and result follows from its C++ type in the operator's schema.
+namespace openreg::emulation {
+
+// How an argument of type T is handed to the CPU kernel. `Held` keeps what has to live through the call.
+template <class T>
+struct Argument {
+  using Held = std::remove_reference_t<T>*;
+  static Held hold(Call&, T& value) {
+    return const_cast<Held>(&value);  // NOLINT: given back as the T it came as
+  }
+  static T pass(Held held) {
+    return static_cast<T>(*held);
+  }
+};
+
+template <>
+struct Argument<const at::Tensor&> {
+  using Held = at::Tensor;
+  static Held hold(Call& call, const at::Tensor& value) {
+    return call.alias(value);
+  }
+  static const at::Tensor& pass(const Held& held) {
+    return held;
+  }
+};
+
+template <>
+struct Argument<at::Tensor&> {
+  using Held = at::Tensor;
+  static Held hold(Call& call, at::Tensor& value) {
+    return call.alias(value, /*written=*/true);
+  }
+  static at::Tensor& pass(Held& held) {
+    return held;
+  }
+};
+
+template <>
+struct Argument<const std::optional<at::Tensor>&> {
+  using Held = std::optional<at::Tensor>;
+  static Held hold(Call& call, const std::optional<at::Tensor>& value) {
+    return value.has_value() ? Held(call.alias(*value)) : std::nullopt;
+  }
+  static const std::optional<at::Tensor>& pass(const Held& held) {
+    return held;
+  }
+};
+
+template <>
+struct Argument<at::TensorList> {
+  using Held = std::vector<at::Tensor>;
+  static Held hold(Call& call, at::TensorList values) {
+    Held held;
+    held.reserve(values.size());
+    for (const auto& value : values) {
+      held.push_back(call.alias(value));
+    }
+    return held;
+  }
+  static at::TensorList pass(const Held& held) {
+    return held;
+  }
+};
+
+template <>
+struct Argument<const at::ITensorListRef&> {
+  struct Held {
+    std::vector<at::Tensor> aliases;
+    at::ITensorListRef reference;
+  };
+  static Held hold(Call& call, const at::ITensorListRef& values) {
+    Held held;
+    held.aliases.reserve(values.size());
+    for (const auto& value : values) {
+      held.aliases.push_back(call.alias(value));
+    }
+    return held;
+  }
+  static const at::ITensorListRef& pass(Held& held) {
+    held.reference = at::ITensorListRef(at::TensorList(held.aliases));
+    return held.reference;
+  }
+};
+
+template <>
+struct Argument<const c10::List<std::optional<at::Tensor>>&> {
+  using Held = c10::List<std::optional<at::Tensor>>;
+  static Held hold(Call& call, const Held& values) {
+    Held held;
+    held.reserve(values.size());
+    call.allowHostOperands();  // the only such lists are indices, which may stay on the host
+    for (const auto i : c10::irange(values.size())) {
+      const std::optional<at::Tensor> value = values.get(i);
+      held.push_back(value.has_value() ? std::optional<at::Tensor>(call.alias(*value)) : std::nullopt);
+    }
+    return held;
+  }
+  static const Held& pass(const Held& held) {
+    return held;
+  }
+};
+
+// Results: new tensors are adopted, references are the operands that were written, in order.
+template <class R>
+struct Result {
+  static R give(Call&, R result) {
+    return result;
+  }
+};
+
+template <>
+struct Result<at::Tensor> {
+  static at::Tensor give(Call& call, at::Tensor result) {
+    return call.adopt(std::move(result));
+  }
+};
+
+template <>
+struct Result<std::vector<at::Tensor>> {
+  static std::vector<at::Tensor> give(Call& call, std::vector<at::Tensor> results) {
+    return call.adopt(std::move(results));
+  }
+};
+
+template <class... Rs>
+struct Result<std::tuple<Rs...>> {
+  static std::tuple<Rs...> give(Call& call, std::tuple<Rs...> results) {
+    return std::apply([&](auto&... each) { return std::tuple<Rs...>(Result<Rs>::give(call, std::move(each))...); }, results);
+  }
+};
+
+// A generator argument needs to know the device, so it is converted after all tensors.
+template <class T>
+inline constexpr bool kIsGenerator = std::is_same_v<std::decay_t<T>, std::optional<at::Generator>>;
+
+template <class Held>
+void resolveGenerator(Call& call, Held& held, std::optional<at::Generator>& storage) {
+  if constexpr (std::is_same_v<std::remove_const_t<std::remove_pointer_t<Held>>, std::optional<at::Generator>>) {
+    storage = call.engine(*held);
+    held = &storage;
+  }
+}
+
+template <class Op, class Schema = typename Op::schema>
+struct Emulated;
+
+template <class Op, class R, class... Args>
+struct Emulated<Op, R(Args...)> {
+  static R call(Args... args) {
+    if (!counter.countAndCheckEmulated()) [[unlikely]] {
+      return at::native::call_fallback_fn_symint<&runCountedFallback, Op>::call(args...);
+    }
+    return onDevice(args...);
+  }
+
+ private:
+  static R onDevice(Args... args) {
+    Call call;
+    std::tuple<typename Argument<Args>::Held...> held{Argument<Args>::hold(call, args)...};
+    std::optional<at::Generator> generator;
+    if constexpr ((kIsGenerator<Args> || ...)) {
+      std::apply([&](auto&... each) { (resolveGenerator(call, each, generator), ...); }, held);
+    }
+    const auto redispatch = [&]<size_t... I>(std::index_sequence<I...>) -> R {
+      return Op::redispatch(c10::DispatchKeySet(c10::DispatchKey::CPU), Argument<Args>::pass(std::get<I>(held))...);
+    };
+    constexpr auto kIndices = std::index_sequence_for<Args...>();
+    if constexpr (std::is_void_v<R>) {
+      call.run([&] { redispatch(kIndices); });
+    } else if constexpr (std::is_lvalue_reference_v<R>) {
+      call.run([&] { redispatch(kIndices); });
+      return std::get<0>(allWritten(args...));
+    } else if constexpr (isTupleOfReferences(static_cast<R*>(nullptr))) {
+      call.run([&] { redispatch(kIndices); });
+      return allWritten(args...);
+    } else {
+      std::optional<R> result;
+      call.run([&] { result.emplace(redispatch(kIndices)); });
+      return Result<R>::give(call, *std::move(result));
+    }
+  }
+
+  static constexpr bool isTupleOfReferences(void*) {
+    return false;
+  }
+  template <class... Rs>
+  static constexpr bool isTupleOfReferences(std::tuple<Rs...>*) {
+    return (std::is_lvalue_reference_v<Rs> && ...);
+  }
+
+  template <class T>
+  static auto writtenOf(T& argument) {
+    if constexpr (std::is_same_v<T, at::Tensor>) {
+      return std::tuple<at::Tensor&>(argument);
+    } else {
+      return std::tuple<>();
+    }
+  }
+
+  // An in-place operator returns the tensor it writes first, an out-variant its out arguments: the `Tensor&` ones.
+  static auto allWritten(Args&... args) {
+    return std::tuple_cat(writtenOf(args)...);
+  }
+
+  inline static OperatorCounter counter{Op::name, Op::overload_name};
+};
+
+}  // namespace openreg::emulation

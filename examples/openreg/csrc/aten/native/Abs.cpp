@@ -1,0 +1,47 @@
+#include <ATen/Dispatch_v2.h>
+#include <ATen/OpMathType.h>
+#include <ATen/native/DispatchStub.h>
+#include <ATen/native/UnaryOps.h>
+#include <ATen/ops/abs_native.h>
+#include <torch/library.h>
+
+#include <cmath>
+#include <cstdlib>
+
+#include "aten/native/Pointwise.h"
+
+// Style: DispatchStub. PyTorch's `abs` does everything but the arithmetic (shapes, dtypes, complex to real); the kernel
+// for this device is hooked into its stub.
+namespace openreg::native {
+namespace {
+
+void absKernel(at::TensorIteratorBase& iterator) {
+  AT_DISPATCH_V2(
+      iterator.common_dtype(), "abs", AT_WRAP([&] {
+        launchPointwise<scalar_t, scalar_t>(iterator, [](scalar_t x) -> scalar_t {
+          if constexpr (std::is_unsigned_v<scalar_t>) {
+            return x;
+          } else {
+            return static_cast<scalar_t>(std::abs(static_cast<at::opmath_type<scalar_t>>(x)));
+          }
+        });
+      }),
+      AT_EXPAND(AT_ALL_TYPES_AND_COMPLEX), at::kComplexHalf, at::kHalf, at::kBFloat16, at::kBool);
+}
+
+}  // namespace
+
+TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
+  m.impl("abs", TORCH_FN(at::native::abs));
+  m.impl("abs_", TORCH_FN(at::native::abs_));
+  m.impl("abs.out", TORCH_FN(at::native::abs_out));
+}
+
+}  // namespace openreg::native
+
+namespace at::native {
+
+// Registered in PyTorch's namespace because the macro needs to be there.
+REGISTER_PRIVATEUSE1_DISPATCH(abs_stub, &openreg::native::absKernel)
+
+}  // namespace at::native

@@ -1,0 +1,98 @@
+#include "aten/native/BiasRelu.h"
+
+#include <ATen/Dispatch.h>
+#include <ATen/ops/empty_like.h>
+#include <ATen/ops/gt.h>
+#include <ATen/ops/where.h>
+#include <torch/library.h>
+
+#include "device/Address.h"
+#include "device/Launch.h"
+#include "runtime/Stream.h"
+
+// Style: custom operator. Schema, device kernel and Meta function (shapes only, for torch.compile and fake tensors) are
+// here, its gradient in BiasReluAutograd.cpp. The kernel is launched with a block of arguments that hold device
+// addresses, as a real one would be.
+namespace openreg::native {
+namespace {
+
+template <class T>
+struct BiasReluArguments {
+  const T* input;
+  const T* bias;
+  T* output;
+  int64_t rows;
+  int64_t columns;
+};
+
+// Runs on the device.
+template <class T>
+void biasReluKernel(const BiasReluArguments<T>& arguments) {
+  const T* input = device::toKernelAddress(arguments.input);
+  const T* bias = device::toKernelAddress(arguments.bias);
+  T* output = device::toKernelAddress(arguments.output);
+  for (int64_t row = 0; row < arguments.rows; ++row) {
+    for (int64_t column = 0; column < arguments.columns; ++column) {
+      const T sum = input[row * arguments.columns + column] + bias[column];
+      output[row * arguments.columns + column] = sum > T(0) ? sum : T(0);
+    }
+  }
+}
+
+void checkShapes(const at::Tensor& input, const at::Tensor& bias) {
+  TORCH_CHECK_VALUE(
+      input.dim() >= 1 && bias.dim() == 1 && input.sym_size(-1) == bias.sym_size(0), "bias_relu takes an input of shape (..., C) and a bias of shape (C,), got ", input.sym_sizes(), " and ", bias.sym_sizes());
+  TORCH_CHECK_TYPE(input.scalar_type() == bias.scalar_type(), "bias_relu takes an input and a bias of one dtype, got ", input.scalar_type(), " and ", bias.scalar_type());
+  TORCH_CHECK(input.device() == bias.device(), "Expected all tensors to be on the same device, but found at least two devices, ", input.device(), " and ", bias.device(), "!");
+}
+
+at::Tensor biasReluMeta(const at::Tensor& input, const at::Tensor& bias) {
+  checkShapes(input, bias);
+  return at::empty_like(input, at::MemoryFormat::Contiguous);
+}
+
+std::tuple<at::Tensor, at::Tensor> biasReluBackwardMeta(const at::Tensor& grad, const at::Tensor& /*output*/) {
+  return {at::empty_like(grad), grad.new_empty_symint({grad.sym_size(-1)})};
+}
+
+}  // namespace
+
+at::Tensor biasRelu(const at::Tensor& input, const at::Tensor& bias) {
+  checkShapes(input, bias);
+  const auto packed_input = input.contiguous();
+  const auto packed_bias = bias.contiguous();
+  auto output = at::empty_like(packed_input);
+  if (output.numel() == 0) {
+    return output;
+  }
+  auto* stream = currentStreamHandle(input.device().index());
+  AT_DISPATCH_FLOATING_TYPES_AND2(at::kHalf, at::kBFloat16, input.scalar_type(), "bias_relu", [&] {
+    const BiasReluArguments<scalar_t> arguments{
+        packed_input.const_data_ptr<scalar_t>(), packed_bias.const_data_ptr<scalar_t>(), output.mutable_data_ptr<scalar_t>(), output.numel() / bias.size(0), bias.size(0)};
+    device::launch<BiasReluArguments<scalar_t>, &biasReluKernel<scalar_t>>(arguments, stream);
+  });
+  return output;
+}
+
+std::tuple<at::Tensor, at::Tensor> biasReluBackward(const at::Tensor& grad, const at::Tensor& output) {
+  auto grad_input = at::where(output.gt(0), grad, 0);
+  auto grad_bias = grad_input.reshape({-1, grad.size(-1)}).sum(0);
+  return {std::move(grad_input), std::move(grad_bias)};
+}
+
+TORCH_LIBRARY(openreg, m) {
+  m.def("bias_relu(Tensor input, Tensor bias) -> Tensor");
+  m.def("bias_relu_backward(Tensor grad, Tensor output) -> (Tensor, Tensor)");
+}
+
+TORCH_LIBRARY_IMPL(openreg, PrivateUse1, m) {
+  m.impl("bias_relu", TORCH_FN(biasRelu));
+  m.impl("bias_relu_backward", TORCH_FN(biasReluBackward));
+}
+
+TORCH_LIBRARY_IMPL(openreg, Meta, m) {
+  m.impl("bias_relu", TORCH_FN(biasReluMeta));
+  m.impl("bias_relu_backward", TORCH_FN(biasReluBackwardMeta));
+}
+
+}  // namespace openreg::native

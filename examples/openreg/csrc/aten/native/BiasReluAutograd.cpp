@@ -1,0 +1,45 @@
+#include <ATen/core/dispatch/Dispatcher.h>
+#include <torch/csrc/autograd/custom_function.h>
+#include <torch/library.h>
+
+#include "aten/native/BiasRelu.h"
+
+// Style: torch::autograd::Function in C++, the gradient of a custom operator.
+namespace openreg::native {
+namespace {
+
+using torch::autograd::AutogradContext;
+using torch::autograd::variable_list;
+
+// Goes through the dispatcher, so that modes, Meta tensors and functional transforms see the operator.
+template <class Signature, class... Args>
+auto callOperator(const char* name, const Args&... args) {
+  return c10::Dispatcher::singleton().findSchemaOrThrow(name, "").typed<Signature>().call(args...);
+}
+
+struct BiasRelu : torch::autograd::Function<BiasRelu> {
+  static at::Tensor forward(AutogradContext* context, const at::Tensor& input, const at::Tensor& bias) {
+    const at::AutoDispatchBelowADInplaceOrView guard;
+    auto output = callOperator<at::Tensor(const at::Tensor&, const at::Tensor&)>("openreg::bias_relu", input, bias);
+    context->save_for_backward({output});
+    return output;
+  }
+
+  static variable_list backward(AutogradContext* context, variable_list grads) {
+    const auto output = context->get_saved_variables()[0];
+    auto [grad_input, grad_bias] = callOperator<std::tuple<at::Tensor, at::Tensor>(const at::Tensor&, const at::Tensor&)>("openreg::bias_relu_backward", grads[0], output);
+    return {grad_input, grad_bias};
+  }
+};
+
+at::Tensor biasReluAutograd(const at::Tensor& input, const at::Tensor& bias) {
+  return BiasRelu::apply(input, bias);
+}
+
+}  // namespace
+
+TORCH_LIBRARY_IMPL(openreg, AutogradPrivateUse1, m) {
+  m.impl("bias_relu", TORCH_FN(biasReluAutograd));
+}
+
+}  // namespace openreg::native

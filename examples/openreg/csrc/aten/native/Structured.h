@@ -1,0 +1,85 @@
+#pragma once
+
+#include <ATen/core/Tensor.h>
+#include <ATen/native/Resize.h>
+#include <ATen/ops/empty_strided.h>
+#include <c10/core/TensorImpl.h>
+
+#include <optional>
+
+#include "runtime/Guard.h"
+
+// Structured kernels out of PyTorch's tree. `Kernel` derives from one of PyTorch's at::meta::structured_X and adds
+// `void impl(args..., const at::Tensor& out)`; meta() checks the arguments and says what the output looks like, and the
+// three variants below differ only in where that output comes from.
+namespace openreg::native {
+
+// The functional variant: a new tensor.
+template <class Kernel>
+struct Functional final : Kernel {
+  void set_output_strided(int64_t index, c10::IntArrayRef sizes, c10::IntArrayRef strides, at::TensorOptions options) override {
+    guard.emplace(options.device());
+    output = strides.empty() ? at::empty(sizes, options) : at::empty_strided(sizes, strides, options);
+    Kernel::set_output_raw_strided(index, sizes, strides, options);
+  }
+  void set_output_raw_strided(int64_t index, c10::IntArrayRef sizes, c10::IntArrayRef strides, at::TensorOptions options) override {
+    set_output_strided(index, sizes, strides, options);
+  }
+  const at::Tensor& maybe_get_output(int64_t /*index*/) override {
+    return output;
+  }
+  at::Tensor output;
+  std::optional<DeviceGuard> guard;
+};
+
+// The out and in-place variants: the caller's tensor, resized if it is an out argument.
+template <class Kernel, bool kResize>
+struct Into final : Kernel {
+  explicit Into(at::Tensor& target) : output(target) {}
+
+  void set_output_strided(int64_t index, c10::IntArrayRef sizes, c10::IntArrayRef strides, at::TensorOptions options) override {
+    guard.emplace(options.device());
+    if constexpr (kResize) {
+      if (at::native::resize_output(output, sizes) && !strides.empty()) {
+        output.as_strided_(sizes, strides);
+      }
+    } else {
+      TORCH_CHECK(output.sizes() == sizes, "an in-place operation cannot give its tensor of shape ", output.sizes(), " the shape ", sizes);
+    }
+    Kernel::set_output_raw_strided(index, sizes, strides, options);
+  }
+  void set_output_raw_strided(int64_t index, c10::IntArrayRef sizes, c10::IntArrayRef strides, at::TensorOptions options) override {
+    set_output_strided(index, sizes, strides, options);
+  }
+  const at::Tensor& maybe_get_output(int64_t /*index*/) override {
+    return output;
+  }
+  at::Tensor& output;
+  std::optional<DeviceGuard> guard;
+};
+
+template <class Kernel, class... Args>
+at::Tensor functional(const Args&... args) {
+  Functional<Kernel> op;
+  op.meta(args...);
+  op.impl(args..., op.output);
+  return std::move(op.output);
+}
+
+template <class Kernel, class... Args>
+at::Tensor& inPlace(at::Tensor& self, const Args&... args) {
+  Into<Kernel, /*kResize=*/false> op(self);
+  op.meta(self, args...);
+  op.impl(self, args..., self);
+  return self;
+}
+
+template <class Kernel, class... Args>
+at::Tensor& outVariant(at::Tensor& out, const Args&... args) {
+  Into<Kernel, /*kResize=*/true> op(out);
+  op.meta(args...);
+  op.impl(args..., out);
+  return out;
+}
+
+}  // namespace openreg::native

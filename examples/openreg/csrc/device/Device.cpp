@@ -1,0 +1,103 @@
+#include "device/Device.h"
+
+#include <openreg/openreg.h>
+
+#include "device/Error.h"
+
+namespace openreg::device {
+namespace {
+
+// Some SDK calls act on the current device only. Restores without throwing: it also runs while an exception passes.
+class ScopedDevice {
+ public:
+  explicit ScopedDevice(int index) : previous_(current()) {
+    if (index != previous_) {
+      setCurrent(index);
+      changed_ = true;
+    }
+  }
+  ~ScopedDevice() {
+    if (changed_) {
+      uncheckedSetCurrent(previous_);
+    }
+  }
+  ScopedDevice(const ScopedDevice&) = delete;
+  ScopedDevice& operator=(const ScopedDevice&) = delete;
+
+ private:
+  int previous_;
+  bool changed_ = false;
+};
+
+}  // namespace
+
+int count() noexcept {
+  int devices = 0;
+  if (orGetDeviceCount(&devices) != orSuccess) {
+    orGetLastError();
+    return 0;
+  }
+  return devices;
+}
+
+int current() {
+  int index = 0;
+  DEVICE_CHECK(orGetDevice(&index));
+  return index;
+}
+
+void setCurrent(int index) {
+  DEVICE_CHECK(orSetDevice(index));
+}
+
+void synchronize(int index) {
+  const ScopedDevice scope(index);
+  DEVICE_CHECK(orDeviceSynchronize());
+}
+
+Properties properties(int index) {
+  orDeviceProp prop{};
+  DEVICE_CHECK(orGetDeviceProperties(&prop, index));
+  Properties result;
+  result.name = prop.name;
+  result.total_memory = prop.totalGlobalMem;
+  result.allocation_alignment = prop.allocationAlignment;
+  result.multi_processor_count = prop.multiProcessorCount;
+  result.major = prop.major;
+  result.minor = prop.minor;
+  return result;
+}
+
+void uncheckedSetCurrent(int index) noexcept {
+  DEVICE_WARN(orSetDevice(index));
+}
+
+MemoryInfo memoryInfo(int index) {
+  const ScopedDevice scope(index);
+  MemoryInfo info;
+  DEVICE_CHECK(orMemGetInfo(&info.free, &info.total));
+  return info;
+}
+
+bool canAccessPeer(int index, int peer) {
+  int can = 0;
+  DEVICE_CHECK(orDeviceCanAccessPeer(&can, index, peer));
+  return can != 0;
+}
+
+PriorityRange priorityRange() {
+  PriorityRange range;
+  DEVICE_CHECK(orDeviceGetStreamPriorityRange(&range.least, &range.greatest));
+  return range;
+}
+
+bool inForkedChild() {
+  int index = 0;
+  const bool forked = orGetDevice(&index) == orErrorForked;
+  if (forked) {
+    orGetLastError();
+  }
+  return forked;
+}
+
+}  // namespace openreg::device

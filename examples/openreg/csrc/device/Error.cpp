@@ -1,0 +1,32 @@
+#include "device/Error.h"
+
+#include <openreg/openreg.h>
+
+#include <c10/util/Exception.h>
+
+namespace openreg::device {
+namespace {
+
+std::string describe(int code, const char* call) {
+  const auto error = static_cast<orError_t>(code);
+  const std::string detail = orGetLastErrorMessage();
+  orGetLastError();  // reported now: it must not be reported a second time by an unrelated call
+  return c10::str("device error ", orGetErrorName(error), ": ", orGetErrorString(error), detail.empty() ? "" : ". ", detail, " (in ", call, ")");
+}
+
+}  // namespace
+
+void throwError(int code, const char* call, const char* file, int line, const char* function) {
+  const auto text = describe(code, call);
+  throw c10::AcceleratorError({function, file, static_cast<uint32_t>(line)}, code, text);
+}
+
+void warnError(int code, const char* call) noexcept {
+  try {
+    TORCH_WARN(describe(code, call));
+  } catch (...) {
+    // A warning that is turned into an error by a Python filter has nowhere to go from here.
+  }
+}
+
+}  // namespace openreg::device

@@ -1,0 +1,45 @@
+#include "device/Event.h"
+
+#include "device/Error.h"
+#include "device/Handles.h"
+
+namespace openreg::device {
+EventHandle createEvent(bool timing) {
+  orEvent_t event = nullptr;
+  DEVICE_CHECK(orEventCreateWithFlags(&event, timing ? orEventDefault : orEventDisableTiming));
+  return event;
+}
+
+void destroyEvent(EventHandle event) noexcept {
+  DEVICE_WARN(orEventDestroy(unwrapEvent(event)));
+}
+
+void recordEvent(EventHandle event, StreamHandle stream) {
+  DEVICE_CHECK(orEventRecord(unwrapEvent(event), unwrap(stream)));
+}
+
+void waitEvent(StreamHandle stream, EventHandle event) {
+  DEVICE_CHECK(orStreamWaitEvent(unwrap(stream), unwrapEvent(event), 0));
+}
+
+bool queryEvent(EventHandle event) {
+  const auto code = orEventQuery(unwrapEvent(event));
+  if (code == orErrorNotReady) {
+    orGetLastError();
+    return false;
+  }
+  DEVICE_CHECK(code);
+  return true;
+}
+
+void synchronizeEvent(EventHandle event) {
+  DEVICE_CHECK(orEventSynchronize(unwrapEvent(event)));
+}
+
+double elapsedTime(EventHandle start, EventHandle end) {
+  float milliseconds = 0;
+  DEVICE_CHECK(orEventElapsedTime(&milliseconds, unwrapEvent(start), unwrapEvent(end)));
+  return milliseconds;
+}
+
+}  // namespace openreg::device

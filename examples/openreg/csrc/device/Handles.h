@@ -1,0 +1,19 @@
+#pragma once
+
+#include <openreg/openreg.h>
+
+#include "device/Event.h"
+#include "device/Stream.h"
+
+// The SDK's types behind the opaque handles of the seam. For the sources of this folder only.
+namespace openreg::device {
+
+inline orStream_t unwrap(StreamHandle stream) {
+  return static_cast<orStream_t>(stream);
+}
+
+inline orEvent_t unwrapEvent(EventHandle event) {
+  return static_cast<orEvent_t>(event);
+}
+
+}  // namespace openreg::device

@@ -1,0 +1,63 @@
+#include "device/Memory.h"
+
+#include "device/Error.h"
+#include "device/Handles.h"
+
+namespace openreg::device {
+void* allocate(size_t nbytes) {
+  void* pointer = nullptr;
+  const auto code = orMalloc(&pointer, nbytes);
+  if (code == orErrorMemoryAllocation) {
+    orGetLastError();
+    return nullptr;
+  }
+  DEVICE_CHECK(code);
+  return pointer;
+}
+
+void release(void* pointer) {
+  DEVICE_CHECK(orFree(pointer));
+}
+
+void* hostAllocate(size_t nbytes) {
+  void* pointer = nullptr;
+  const auto code = orMallocHost(&pointer, nbytes);
+  if (code == orErrorMemoryAllocation) {
+    orGetLastError();
+    return nullptr;
+  }
+  DEVICE_CHECK(code);
+  return pointer;
+}
+
+void hostRelease(void* pointer) {
+  DEVICE_CHECK(orFreeHost(pointer));
+}
+
+void copyAsync(void* dst, const void* src, size_t nbytes, StreamHandle stream) {
+  DEVICE_CHECK(orMemcpyAsync(dst, src, nbytes, orMemcpyDefault, unwrap(stream)));
+}
+
+void memsetAsync(void* dst, int value, size_t nbytes, StreamHandle stream) {
+  DEVICE_CHECK(orMemsetAsync(dst, value, nbytes, unwrap(stream)));
+}
+
+PointerInfo pointerInfo(const void* pointer) {
+  orPointerAttributes attributes{};
+  DEVICE_CHECK(orPointerGetAttributes(&attributes, pointer));
+  PointerInfo info;
+  switch (attributes.type) {
+    case orMemoryTypeDevice:
+      info.type = MemoryType::Device;
+      info.device = attributes.device;
+      break;
+    case orMemoryTypeHost:
+      info.type = MemoryType::Host;
+      break;
+    case orMemoryTypeUnregistered:
+      break;
+  }
+  return info;
+}
+
+}  // namespace openreg::device

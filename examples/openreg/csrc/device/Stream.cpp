@@ -1,0 +1,39 @@
+#include "device/Stream.h"
+
+#include "device/Error.h"
+#include "device/Handles.h"
+
+namespace openreg::device {
+StreamHandle createStream(int priority) {
+  orStream_t stream = nullptr;
+  DEVICE_CHECK(orStreamCreateWithPriority(&stream, 0, priority));
+  return stream;
+}
+
+bool queryStream(StreamHandle stream) {
+  const auto code = orStreamQuery(unwrap(stream));
+  if (code == orErrorNotReady) {
+    orGetLastError();
+    return false;
+  }
+  DEVICE_CHECK(code);
+  return true;
+}
+
+void synchronizeStream(StreamHandle stream) {
+  DEVICE_CHECK(orStreamSynchronize(unwrap(stream)));
+}
+
+int streamPriority(StreamHandle stream) {
+  int priority = 0;
+  DEVICE_CHECK(orStreamGetPriority(unwrap(stream), &priority));
+  return priority;
+}
+
+int streamDevice(StreamHandle stream) {
+  int index = 0;
+  DEVICE_CHECK(orStreamGetDevice(unwrap(stream), &index));
+  return index;
+}
+
+}  // namespace openreg::device

@@ -1,0 +1,38 @@
+#pragma once
+
+#include <c10/core/Stream.h>
+
+#include <cstddef>
+#include <vector>
+
+#include "runtime/Functions.h"
+
+namespace openreg {
+
+struct BlockPool;
+
+// A piece of a segment (one allocation of the SDK). The pieces of a segment form a list in address order.
+struct Block {
+  Block(c10::DeviceIndex device, c10::StreamId stream, void* address, size_t size, BlockPool* pool)
+      : device(device), stream(stream), address(address), size(size), pool(pool) {}
+
+  c10::DeviceIndex device;
+  c10::StreamId stream;  // the stream it was allocated for; it is reused on this one only
+  void* address;
+  size_t size;  // bytes, a multiple of kMinBlockSize
+  size_t requested = 0;  // bytes asked for by the present user
+  BlockPool* pool;
+  bool allocated = false;
+  bool binned = false;
+  int pending_events = 0;
+  Block* previous = nullptr;
+  Block* next = nullptr;
+  Block* next_in_bin = nullptr;
+  std::vector<c10::Stream> uses;  // other streams it is used on (recordStream)
+
+  bool isSplit() const {
+    return previous != nullptr || next != nullptr;
+  }
+};
+
+}  // namespace openreg

@@ -1,0 +1,45 @@
+#include "runtime/BlockPool.h"
+
+#include <algorithm>
+
+namespace openreg {
+
+RecentBlocks::Bins& RecentBlocks::binsOf(c10::StreamId stream) {
+  if (last_bins_ == nullptr || stream != last_stream_) {
+    last_bins_ = &bins_by_stream_[stream];  // stays where it is: the map is node based
+    last_stream_ = stream;
+  }
+  return *last_bins_;
+}
+
+bool RecentBlocks::push(Block* block) {
+  if (block->size > kBinnedSize) {
+    return false;
+  }
+  auto& bin = binsOf(block->stream)[block->size / kGranularity];
+  if (bin.count >= std::clamp<size_t>(kMaxBytesPerBin / block->size, 2, kMaxBlocksPerBin)) {
+    return false;
+  }
+  block->next_in_bin = bin.head;
+  block->binned = true;
+  bin.head = block;
+  ++bin.count;
+  return true;
+}
+
+Block* RecentBlocks::pop(c10::StreamId stream, size_t size) {
+  if (size > kBinnedSize) {
+    return nullptr;
+  }
+  auto& bin = binsOf(stream)[size / kGranularity];
+  Block* block = bin.head;
+  if (block != nullptr) {
+    bin.head = block->next_in_bin;
+    --bin.count;
+    block->next_in_bin = nullptr;
+    block->binned = false;
+  }
+  return block;
+}
+
+}  // namespace openreg

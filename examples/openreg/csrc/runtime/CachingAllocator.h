@@ -1,0 +1,55 @@
+#pragma once
+
+#include <c10/core/CachingDeviceAllocator.h>
+
+#include <memory>
+#include <vector>
+
+#include "runtime/Functions.h"
+
+namespace openreg {
+
+struct Block;
+class DeviceCache;
+
+// Device memory for tensors. Freed blocks stay cached and are handed out again on the stream they were allocated on;
+// segments go back to the device with emptyCache(), and before an allocation is given up as out of memory.
+class BACKEND_API CachingAllocator final : public c10::DeviceAllocator {
+ public:
+  CachingAllocator();
+  ~CachingAllocator() override;
+
+  // Memory on the current device, for use on its current stream. Raises c10::OutOfMemoryError.
+  c10::DataPtr allocate(size_t nbytes) override;
+
+  // The same for a given device. nbytes == 0 gives a null DataPtr of that device.
+  c10::DataPtr allocateOn(c10::DeviceIndex index, size_t nbytes);
+
+  // A block without an owner, for callers that build the DataPtr themselves; nbytes must not be 0. deleteBlock frees it.
+  Block* allocateBlock(c10::DeviceIndex index, size_t nbytes);
+  static void deleteBlock(void* block);
+  static void* blockAddress(const Block* block);
+
+  // nullptr: a DataPtr's context is the block, not its address, so PyTorch's raw interface does not apply.
+  c10::DeleterFnPtr raw_deleter() const override;
+  void copy_data(void* dest, const void* src, size_t count) const override;
+
+  bool initialized() override;
+  void emptyCache(c10::MempoolId_t pool) override;
+  void recordStream(const c10::DataPtr& data, c10::Stream stream) override;
+  c10::CachingDeviceAllocator::DeviceStats getDeviceStats(c10::DeviceIndex index) override;
+  void resetAccumulatedStats(c10::DeviceIndex index) override;
+  void resetPeakStats(c10::DeviceIndex index) override;
+
+  // Free and total bytes of the device, cached segments counted as used.
+  std::pair<size_t, size_t> getMemoryInfo(c10::DeviceIndex index) override;
+
+ private:
+  DeviceCache& cache(c10::DeviceIndex index);
+
+  std::vector<std::unique_ptr<DeviceCache>> caches_;
+};
+
+BACKEND_API CachingAllocator& cachingAllocator();
+
+}  // namespace openreg

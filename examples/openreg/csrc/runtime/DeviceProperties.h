@@ -1,0 +1,14 @@
+#pragma once
+
+#include <c10/core/Device.h>
+
+#include "device/Device.h"
+
+namespace openreg {
+
+using DeviceProperties = device::Properties;
+
+// Read from the SDK once for each device. Raises IndexError on a device that does not exist.
+BACKEND_API const DeviceProperties& deviceProperties(c10::DeviceIndex index);
+
+}  // namespace openreg

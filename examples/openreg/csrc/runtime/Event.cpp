@@ -1,0 +1,50 @@
+#include "runtime/Event.h"
+
+#include <utility>
+
+#include "runtime/Guard.h"
+
+namespace openreg {
+
+device::EventHandle createEventOn(c10::DeviceIndex index, bool timing) {
+  const DeviceGuard device_guard(c10::Device(kDeviceType, index));
+  return device::createEvent(timing);
+}
+
+Event::~Event() {
+  if (event_ != nullptr) {
+    device::destroyEvent(event_);
+  }
+}
+
+Event::Event(Event&& other) noexcept : event_(std::exchange(other.event_, nullptr)) {}
+
+Event& Event::operator=(Event&& other) noexcept {
+  std::swap(event_, other.event_);
+  return *this;
+}
+
+void Event::record(const Stream& stream) {
+  if (event_ == nullptr) {
+    event_ = createEventOn(stream.device_index(), /*timing=*/false);
+  }
+  device::recordEvent(event_, stream.handle());
+}
+
+void Event::block(const Stream& stream) const {
+  if (event_ != nullptr) {
+    device::waitEvent(stream.handle(), event_);
+  }
+}
+
+bool Event::query() const {
+  return event_ == nullptr || device::queryEvent(event_);
+}
+
+void Event::synchronize() const {
+  if (event_ != nullptr) {
+    device::synchronizeEvent(event_);
+  }
+}
+
+}  // namespace openreg

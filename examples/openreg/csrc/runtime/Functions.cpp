@@ -1,0 +1,87 @@
+#include "runtime/Functions.h"
+
+#include <c10/util/Exception.h>
+
+#include <atomic>
+
+#include "device/Device.h"
+
+namespace openreg {
+namespace {
+
+std::atomic<bool> initialized{false};
+
+}  // namespace
+
+c10::DeviceIndex deviceCount() noexcept {
+  static const auto count = static_cast<c10::DeviceIndex>(device::count());
+  return count;
+}
+
+void checkDeviceIndex(c10::DeviceIndex index) {
+  TORCH_CHECK_INDEX(
+      index >= 0 && index < deviceCount(), "device index ", static_cast<int>(index), " is out of range: ", static_cast<int>(deviceCount()),
+      " ", c10::get_privateuse1_backend(), " device(s) available");
+}
+
+c10::DeviceIndex currentDevice() {
+  return static_cast<c10::DeviceIndex>(device::current());
+}
+
+void setDevice(c10::DeviceIndex index) {
+  checkDeviceIndex(index);
+  ensureInitialized();
+  device::setCurrent(index);
+}
+
+c10::DeviceIndex exchangeDevice(c10::DeviceIndex index) {
+  const auto previous = currentDevice();
+  if (index != previous) {
+    setDevice(index);
+  }
+  return previous;
+}
+
+c10::DeviceIndex maybeExchangeDevice(c10::DeviceIndex index) {
+  return index < 0 ? currentDevice() : exchangeDevice(index);
+}
+
+c10::DeviceIndex resolveDevice(c10::DeviceIndex index) {
+  if (index == -1) {
+    return currentDevice();
+  }
+  checkDeviceIndex(index);
+  return index;
+}
+
+void synchronizeDevice(c10::DeviceIndex index) {
+  checkDeviceIndex(index);
+  device::synchronize(index);
+}
+
+bool canAccessPeer(c10::DeviceIndex index, c10::DeviceIndex peer) {
+  checkDeviceIndex(index);
+  checkDeviceIndex(peer);
+  return device::canAccessPeer(index, peer);
+}
+
+bool isInitialized() noexcept {
+  return initialized.load(std::memory_order_relaxed);
+}
+
+void ensureInitialized() {
+  if (isInitialized() && !inBadFork()) [[likely]] {
+    return;
+  }
+  TORCH_CHECK(
+      !inBadFork(), "Cannot re-initialize ", c10::get_privateuse1_backend(), " in a forked subprocess. To use ", c10::get_privateuse1_backend(),
+      " with multiprocessing, you must use the 'spawn' start method");
+  TORCH_CHECK(deviceCount() > 0, "No ", c10::get_privateuse1_backend(), " device is available on this machine");
+  initialized.store(true, std::memory_order_relaxed);
+}
+
+bool inBadFork() {
+  return device::inForkedChild();
+}
+
+}  // namespace openreg

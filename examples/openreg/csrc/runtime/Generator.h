@@ -1,0 +1,46 @@
+#pragma once
+
+#include <ATen/CPUGeneratorImpl.h>
+#include <ATen/core/Generator.h>
+
+#include "runtime/Functions.h"
+
+namespace openreg {
+
+// Random numbers of one device. The emulated device draws with PyTorch's Mersenne twister, so a device seeded with s
+// gives the numbers that the CPU gives for s; the CPU's own generator is never touched.
+//
+// PORTING: a chip with a counter-based generator (Philox) replaces `engine` by a seed and an offset and implements
+// set_offset/get_offset.
+struct BACKEND_API GeneratorImpl final : public c10::GeneratorImpl {
+  explicit GeneratorImpl(c10::DeviceIndex index, uint64_t seed = c10::detail::getNonDeterministicRandom());
+
+  static c10::DeviceType device_type() {
+    return kDeviceType;
+  }
+
+  void set_current_seed(uint64_t seed) override;
+  uint64_t current_seed() const override;
+  uint64_t seed() override;
+  void set_offset(uint64_t offset) override;
+  uint64_t get_offset() const override;
+  void set_state(const c10::TensorImpl& state) override;
+  c10::intrusive_ptr<c10::TensorImpl> get_state() const override;
+
+  // What a CPU kernel that runs on this device draws from. Has its own mutex, which that kernel takes.
+  const at::Generator& engine() const {
+    return engine_;
+  }
+
+ private:
+  GeneratorImpl* clone_impl() const override;
+
+  at::Generator engine_;
+};
+
+// The generator of a device (-1: the current one), seeded at random until somebody seeds it.
+BACKEND_API const at::Generator& defaultGenerator(c10::DeviceIndex index = -1);
+
+BACKEND_API at::Generator createGenerator(c10::DeviceIndex index = -1);
+
+}  // namespace openreg

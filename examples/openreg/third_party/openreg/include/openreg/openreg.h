@@ -1,0 +1,310 @@
+// C interface of an emulated accelerator.
+//
+// Terms
+//   device address   What orMalloc returns. The host cannot read or write it: doing so ends the process with a message.
+//   kernel address   Device address plus the constant of orGetKernelAddressOffset. Only code that runs on the device,
+//                    that is inside a function given to a launch call, may use it.
+//   stream           A queue that runs its work in the order of submission. Streams run independently of each other; the
+//                    default stream is a stream like any other and is not synchronised with the rest implicitly.
+//   event            A point in a stream.
+//   pinned memory    Host memory from orMallocHost. All other host memory is called pageable.
+//
+// Rules that hold for every function
+//   - It may be called from any thread. The current device and the last error belong to the calling thread.
+//   - The first call that needs a device sets up the SDK; loading the library does nothing.
+//   - Failures are returned and remembered for orGetLastError. orErrorNotReady is an answer and is not remembered.
+//   - Some failures are possible everywhere and are not repeated below: orErrorInitialization (an environment variable holds
+//     nonsense, or the system refuses address space) and, for functions that need a device, orErrorForked, and
+//     orErrorInvalidDevice if there are no devices.
+//   - Output arguments are written on success only. A null output argument is orErrorInvalidValue.
+//   - Sizes are bytes.
+//   - Once the process has begun to exit, queued work is abandoned and waiting for it is orErrorNotSupported.
+//   - "Waits" means that the calling thread is blocked; release locks that queued work may need before. A wait that can
+//     never end, because the caller is itself a kernel of the stream in question, is refused with orErrorNotSupported.
+//
+// Environment, read once
+//   OPENREG_NUM_DEVICES     number of devices, 0 to 64
+//   OPENREG_DEVICE_MEMORY   memory of each device: bytes, or a number with the suffix K, M, G or T (powers of 1024)
+//   OPENREG_LAUNCH          inline    work for an idle stream may run at once on the submitting thread (default)
+//                           async     orLaunchKernel and asynchronous copies and fills are always queued
+//                           blocking  every submission has completed when the call returns
+#ifndef OPENREG_OPENREG_H
+#define OPENREG_OPENREG_H
+
+#include <stddef.h>
+
+#if defined(_WIN32)
+#if defined(OPENREG_BUILD)
+#define OPENREG_API __declspec(dllexport)
+#else
+#define OPENREG_API __declspec(dllimport)
+#endif
+#else
+#define OPENREG_API __attribute__((visibility("default")))
+#endif
+
+// 1000 * major + 10 * minor.
+#define OPENREG_VERSION 1000
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef enum orError_t {
+  orSuccess = 0,
+  orErrorInvalidValue = 1,  // an argument is out of range, null, or inconsistent with another one
+  orErrorMemoryAllocation = 2,  // the device or the host has not enough memory
+  orErrorInitialization = 3,  // the SDK could not be set up
+  orErrorInvalidDevice = 4,  // no device has this index
+  orErrorInvalidHandle = 5,  // not a live stream or event, or one of another device
+  orErrorNotReady = 6,  // the work is still pending
+  orErrorInvalidPointer = 7,  // unknown, freed or foreign pointer, or not the start of an allocation
+  orErrorInvalidMemcpyDirection = 8,  // the kind of copy contradicts the pointers
+  orErrorNotSupported = 9,  // cannot be done, or not from here
+  orErrorForked = 10,  // the SDK was in use before fork(); start child processes with the `spawn` method
+  orErrorLaunchFailure = 11,  // a kernel or host function ended with an exception
+  orErrorUnknown = 999
+} orError_t;
+
+typedef enum orMemcpyKind {
+  orMemcpyHostToHost = 0,
+  orMemcpyHostToDevice = 1,
+  orMemcpyDeviceToHost = 2,
+  orMemcpyDeviceToDevice = 3,  // within a device or between two
+  orMemcpyDefault = 4  // found out from the pointers
+} orMemcpyKind;
+
+typedef enum orMemoryType {
+  orMemoryTypeUnregistered = 0,  // pageable host memory, freed memory, or no memory at all
+  orMemoryTypeHost = 1,  // pinned
+  orMemoryTypeDevice = 2
+} orMemoryType;
+
+// For orEventCreateWithFlags, combined with |.
+typedef enum orEventFlags {
+  orEventDefault = 0,  // takes the time
+  orEventBlockingSync = 1,  // a hint: waiting should not burn the processor; here no wait does
+  orEventDisableTiming = 2,
+  orEventInterprocess = 4  // orErrorNotSupported in this version
+} orEventFlags;
+
+typedef struct orStream* orStream_t;  // NULL: the default stream of the current device
+typedef struct orEvent* orEvent_t;
+typedef void (*orKernel_t)(void* args);
+
+typedef struct orDeviceProp {
+  char name[256];
+  size_t totalGlobalMem;
+  size_t allocationAlignment;  // orMalloc returns multiples of this
+  int multiProcessorCount;  // hardware threads of the host
+  int major;  // version of the emulated architecture
+  int minor;
+  int maxConcurrentStreams;  // streams of the device that can make progress at the same moment
+} orDeviceProp;
+
+typedef struct orPointerAttributes {
+  orMemoryType type;
+  int device;  // -1 unless type is orMemoryTypeDevice
+  void* basePointer;  // start of the allocation that holds the pointer; NULL if unregistered
+  size_t size;  // size that was asked for; 0 if unregistered
+} orPointerAttributes;
+
+// ---- Errors ---------------------------------------------------------------------------------------------------------
+
+// Name of the enumerator; "unknown error code" for a number that is none. Never NULL, valid forever.
+OPENREG_API const char* orGetErrorName(orError_t error);
+
+// One sentence on what the code means in general. Never NULL, valid forever.
+OPENREG_API const char* orGetErrorString(orError_t error);
+
+// The last failure on this thread, orSuccess if there was none since the previous orGetLastError, which forgets it.
+OPENREG_API orError_t orGetLastError(void);
+
+// As orGetLastError, without forgetting.
+OPENREG_API orError_t orPeekAtLastError(void);
+
+// What went wrong in the last failing call of this thread and what to do about it, beginning with the function's name.
+// Empty if no call has failed. Valid until the next failing call on the thread; orGetLastError does not erase it.
+OPENREG_API const char* orGetLastErrorMessage(void);
+
+// ---- Devices --------------------------------------------------------------------------------------------------------
+
+// Number of devices. Neither sets up the SDK nor needs a device, so it also works in a forked child.
+OPENREG_API orError_t orGetDeviceCount(int* count);
+
+// Current device of the calling thread, 0 at first. Works in a forked child.
+OPENREG_API orError_t orGetDevice(int* device);
+
+// Chooses the current device of the calling thread.
+// orErrorInvalidDevice: index out of range.
+OPENREG_API orError_t orSetDevice(int device);
+
+// Waits for all work submitted to any stream of the current device before this call, and for no other device.
+// orErrorLaunchFailure: work on one of its streams failed since the last report; reported once.
+// orErrorNotSupported: called from inside a kernel of the current device.
+OPENREG_API orError_t orDeviceSynchronize(void);
+
+// Describes a device, which need not be the current one. Works in a forked child.
+// orErrorInvalidDevice: index out of range.
+OPENREG_API orError_t orGetDeviceProperties(orDeviceProp* properties, int device);
+
+// Range of stream priorities: *least is 0, *greatest is -2. Work of a lower number is served first.
+OPENREG_API orError_t orDeviceGetStreamPriorityRange(int* least, int* greatest);
+
+// *can is 1 if kernels of `device` may use the memory of `peer`, which holds for each two different devices, else 0.
+// orErrorInvalidDevice: an index is out of range.
+OPENREG_API orError_t orDeviceCanAccessPeer(int* can, int device, int peer);
+
+// OPENREG_VERSION of the library, as opposed to that of the header.
+OPENREG_API orError_t orRuntimeGetVersion(int* version);
+
+// ---- Memory ---------------------------------------------------------------------------------------------------------
+
+// Allocates memory on the current device. The content is undefined. *pointer is a device address; NULL for size 0.
+// orErrorMemoryAllocation: not enough contiguous memory; the message has the figures.
+OPENREG_API orError_t orMalloc(void** pointer, size_t size);
+
+// Gives device memory of any device back to the system. Waits first for the work of that device submitted before, unless
+// called from inside a kernel or host function: then the caller vouches that nothing uses the memory any more.
+// NULL is allowed and does nothing.
+// orErrorInvalidPointer: not the start of a live allocation of orMalloc (foreign, interior, already freed).
+OPENREG_API orError_t orFree(void* pointer);
+
+// Allocates pinned host memory, aligned to a page and filled with zeros. It is the host's: read and write it freely. Only
+// copies from and to it are asynchronous. NULL for size 0.
+// orErrorMemoryAllocation: the system has no memory.
+OPENREG_API orError_t orMallocHost(void** pointer, size_t size);
+
+// Frees pinned memory. Waits first for the work of all devices, with the exception described at orFree. NULL does nothing.
+// orErrorInvalidPointer: not the start of a live allocation of orMallocHost.
+OPENREG_API orError_t orFreeHost(void* pointer);
+
+// Unallocated and total memory of the current device.
+OPENREG_API orError_t orMemGetInfo(size_t* free, size_t* total);
+
+// Copies on the default stream of the current device, after the work submitted to it before; complete on return.
+// Device ranges must lie within one live allocation each. Size 0 copies nothing and looks at no pointer.
+// orErrorInvalidValue: null pointer, ranges overlap, a range leaves its allocation, unknown kind.
+// orErrorInvalidPointer: a device address at which nothing is allocated.
+// orErrorInvalidMemcpyDirection: `kind` contradicts where the pointers point to.
+OPENREG_API orError_t orMemcpy(void* dst, const void* src, size_t size, orMemcpyKind kind);
+
+// Copies in the order of `stream`. If one of the pointers is pageable host memory it is synchronous: it waits for the
+// stream and returns when the data has arrived. Otherwise it returns at once and the memory must stay untouched until the
+// stream has come to the end of the copy; only small copies on an idle stream are made by the calling thread.
+// Errors of orMemcpy, and orErrorInvalidHandle: not a live stream.
+OPENREG_API orError_t orMemcpyAsync(void* dst, const void* src, size_t size, orMemcpyKind kind, orStream_t stream);
+
+// Sets `size` bytes of device memory to the low byte of `value`, on the default stream; complete on return.
+// orErrorInvalidValue: null pointer, the range leaves its allocation.
+// orErrorInvalidPointer: not a device address, or nothing is allocated there.
+OPENREG_API orError_t orMemset(void* pointer, int value, size_t size);
+
+// As orMemset, in the order of `stream`, asynchronous.
+// Errors of orMemset, and orErrorInvalidHandle: not a live stream.
+OPENREG_API orError_t orMemsetAsync(void* pointer, int value, size_t size, orStream_t stream);
+
+// Says what a pointer is. Any address may be asked for; one inside of an allocation finds that allocation.
+OPENREG_API orError_t orPointerGetAttributes(orPointerAttributes* attributes, const void* pointer);
+
+// Difference in bytes between a kernel address and its device address: one constant for all devices and for the life of the
+// process. Kernel addresses are for functions that run on the device; whoever uses them elsewhere gives up the protection
+// and the order of streams.
+OPENREG_API orError_t orGetKernelAddressOffset(ptrdiff_t* offset);
+
+// ---- Streams --------------------------------------------------------------------------------------------------------
+
+// Makes a stream of priority 0 on the current device.
+OPENREG_API orError_t orStreamCreate(orStream_t* stream);
+
+// Makes a stream on the current device. `flags` must be 0.
+// orErrorInvalidValue: unknown flag, or priority outside of orDeviceGetStreamPriorityRange.
+OPENREG_API orError_t orStreamCreateWithPriority(orStream_t* stream, unsigned int flags, int priority);
+
+// Ends the life of the handle and returns at once; pending work still completes.
+// orErrorInvalidHandle: not a live stream, or the default stream.
+OPENREG_API orError_t orStreamDestroy(orStream_t stream);
+
+// orSuccess if all work submitted before is complete, orErrorNotReady if not; never waits.
+// orErrorInvalidHandle: not a live stream. orErrorLaunchFailure: as for orStreamSynchronize.
+OPENREG_API orError_t orStreamQuery(orStream_t stream);
+
+// Waits for all work submitted to the stream before this call.
+// orErrorInvalidHandle: not a live stream.
+// orErrorLaunchFailure: queued work of the stream failed since the last report; reported once.
+// orErrorNotSupported: called from inside a kernel of the stream.
+OPENREG_API orError_t orStreamSynchronize(orStream_t stream);
+
+// Work submitted to the stream from now on starts after what the event recorded last is complete. The event may be of another
+// device; recording it again later changes nothing. An event never recorded does not hold anything up. `flags` must be 0.
+// Returns at once. Called from inside a kernel of the stream: orErrorNotSupported if the event is still pending.
+// orErrorInvalidHandle: not a live stream or event. orErrorInvalidValue: unknown flag.
+OPENREG_API orError_t orStreamWaitEvent(orStream_t stream, orEvent_t event, unsigned int flags);
+
+// orErrorInvalidHandle: not a live stream.
+OPENREG_API orError_t orStreamGetPriority(orStream_t stream, int* priority);
+
+// orErrorInvalidHandle: not a live stream.
+OPENREG_API orError_t orStreamGetDevice(orStream_t stream, int* device);
+
+// ---- Events ---------------------------------------------------------------------------------------------------------
+
+// Makes an event for the streams of the current device, with timing.
+OPENREG_API orError_t orEventCreate(orEvent_t* event);
+
+// orErrorInvalidValue: unknown flag. orErrorNotSupported: orEventInterprocess.
+OPENREG_API orError_t orEventCreateWithFlags(orEvent_t* event, unsigned int flags);
+
+// Ends the life of the handle and returns at once; streams that wait for it are still released.
+// orErrorInvalidHandle: not a live event.
+OPENREG_API orError_t orEventDestroy(orEvent_t event);
+
+// The event now stands for all work submitted to the stream so far, and for its time of completion. What it stood for before
+// is forgotten, except by the waits that were made on it.
+// orErrorInvalidHandle: not a live stream or event, or they belong to different devices.
+OPENREG_API orError_t orEventRecord(orEvent_t event, orStream_t stream);
+
+// Waits for what the event recorded last; returns at once if it was never recorded.
+// orErrorInvalidHandle: not a live event.
+// orErrorNotSupported: called from inside a kernel of the stream on which it is pending.
+OPENREG_API orError_t orEventSynchronize(orEvent_t event);
+
+// orSuccess if what the event recorded last is complete, also if it was never recorded; else orErrorNotReady. Never waits.
+// orErrorInvalidHandle: not a live event.
+OPENREG_API orError_t orEventQuery(orEvent_t event);
+
+// Time in milliseconds, with the resolution of a nanosecond, between the moments at which the device came to the two events;
+// negative if `end` came first.
+// orErrorInvalidHandle: not a live event.
+// orErrorInvalidValue: never recorded, made without timing, or the events belong to different devices.
+// orErrorNotReady: one of them is still pending.
+OPENREG_API orError_t orEventElapsedTime(float* milliseconds, orEvent_t start, orEvent_t end);
+
+// ---- Launches -------------------------------------------------------------------------------------------------------
+// Functions that run on the device may use kernel addresses. They should not let an exception out: the SDK stops it and
+// turns it into orErrorLaunchFailure.
+
+// Runs kernel(args) in the order of `stream`. On an idle stream it may run at once on the calling thread, and sees `args`
+// itself; else the `args_size` bytes are copied (aligned to 16) and a worker runs it later. The kernel must not write to its
+// arguments. A launch from inside a kernel of the same stream on the same thread runs at once, as a part of it.
+// orErrorInvalidValue: null kernel, or null args of a size other than 0.
+// orErrorInvalidHandle: not a live stream.
+// orErrorLaunchFailure: it ran at once and failed. Failures of queued kernels are reported by synchronisation.
+OPENREG_API orError_t orLaunchKernel(orKernel_t kernel, const void* args, size_t args_size, orStream_t stream);
+
+// Waits for everything submitted to the stream before, runs kernel(args) on the calling thread and returns when it is done, in
+// every launch mode. Nothing else of the stream runs meanwhile. From inside a kernel of the same stream on the same thread
+// it runs at once, as a part of it.
+// orErrorInvalidValue: null kernel. orErrorInvalidHandle: not a live stream. orErrorLaunchFailure: the kernel failed.
+OPENREG_API orError_t orLaunchKernelInline(orKernel_t kernel, void* args, orStream_t stream);
+
+// Queues function(user) on the host, in the order of the stream; never on the calling thread. It may take locks that the
+// submitting thread holds, and must not wait for the stream it runs on.
+// orErrorInvalidValue: null function. orErrorInvalidHandle: not a live stream.
+OPENREG_API orError_t orLaunchHostFunc(orKernel_t function, void* user, orStream_t stream);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

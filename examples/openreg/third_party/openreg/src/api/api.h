@@ -1,0 +1,88 @@
+// What every function of the C interface does around its body.
+#pragma once
+
+#include <exception>
+#include <new>
+#if defined(__GLIBCXX__)
+#include <cxxabi.h>
+#endif
+
+#include <openreg/openreg.h>
+
+#include "../runtime.h"
+#include "../status.h"
+
+namespace emulator::api {
+
+// Runs `body`, which returns a Status, so that no exception gets out and a failure is remembered.
+template <class Body>
+inline orError_t call(const char* function, Body&& body) {
+  Status status;
+  try {
+    status = body();
+#if defined(__GLIBCXX__)
+  } catch (const abi::__forced_unwind&) {
+    throw;  // the thread is being ended, which must not be stopped
+#endif
+  } catch (const std::bad_alloc&) {
+    status = fail(Status::MemoryAllocation, "the host has no memory left");
+  } catch (const std::exception& error) {
+    status = fail(Status::Unknown, "%s", error.what());
+  } catch (...) {
+    status = Status::Unknown;
+  }
+  if (status == Status::Success) [[likely]] {
+    return orSuccess;
+  }
+  return static_cast<orError_t>(finish(function, status));
+}
+
+// As call, with the runtime and the state of the calling thread.
+template <class Body>
+inline orError_t callRuntime(const char* function, Body&& body) {
+  return call(function, [&] {
+    Runtime* runtime;
+    const Status status = Runtime::require(&runtime);
+    return status == Status::Success ? body(*runtime, thisThread()) : status;
+  });
+}
+
+// As callRuntime, with a stream.
+template <class Body>
+inline orError_t callStream(const char* function, orStream_t handle, Body&& body) {
+  return callRuntime(function, [&](Runtime& runtime, ThreadState& thread) {
+    Stream* const stream = runtime.findStream(thread, reinterpret_cast<std::uintptr_t>(handle));
+    return stream != nullptr ? body(runtime, thread, *stream) : Status::InvalidHandle;
+  });
+}
+
+// As callRuntime, with an event.
+template <class Body>
+inline orError_t callEvent(const char* function, orEvent_t handle, Body&& body) {
+  return callRuntime(function, [&](Runtime& runtime, ThreadState& thread) {
+    Event* const event = runtime.findEvent(reinterpret_cast<std::uintptr_t>(handle));
+    return event != nullptr ? body(runtime, thread, *event) : Status::InvalidHandle;
+  });
+}
+
+inline Status requireOutput(const void* pointer, const char* name) {
+  return pointer != nullptr ? Status::Success : fail(Status::InvalidValue, "the output argument '%s' is null", name);
+}
+
+// In the blocking mode a submission ends with the completion of its work.
+inline Status settle(Runtime& runtime, ThreadState& thread, Stream& stream, Status status) {
+  if (runtime.mode() != LaunchMode::Blocking || status != Status::Success || stream.heldBy(thread)) {
+    return status;
+  }
+  return stream.synchronize(thread);
+}
+
+// Returns from the function if the expression is not Success.
+#define EMULATOR_TRY(expression)                                                 \
+  do {                                                                           \
+    if (const Status try_status = (expression); try_status != Status::Success) { \
+      return try_status;                                                         \
+    }                                                                            \
+  } while (false)
+
+}  // namespace emulator::api

@@ -1,0 +1,41 @@
+// Launch functions of the C interface.
+#include "api.h"
+
+using namespace emulator;
+using namespace emulator::api;
+
+namespace {
+
+Status requireFunction(orKernel_t function) {
+  return function != nullptr ? Status::Success : fail(Status::InvalidValue, "the function to run is null");
+}
+
+}  // namespace
+
+orError_t orLaunchKernel(orKernel_t kernel, const void* args, size_t args_size, orStream_t stream) {
+  return callStream(__func__, stream, [&](Runtime& runtime, ThreadState& thread, Stream& target) {
+    EMULATOR_TRY(requireFunction(kernel));
+    if (args == nullptr && args_size != 0) {
+      return fail(Status::InvalidValue, "args is null, but its size is %zu", args_size);
+    }
+    if (runtime.mode() == LaunchMode::Blocking) {
+      return target.runInline(thread, kernel, const_cast<void*>(args));
+    }
+    return target.launch(thread, Kind::Kernel, kernel, args, args_size, runtime.mode() == LaunchMode::Inline);
+  });
+}
+
+orError_t orLaunchKernelInline(orKernel_t kernel, void* args, orStream_t stream) {
+  return callStream(__func__, stream, [&](Runtime&, ThreadState& thread, Stream& target) {
+    EMULATOR_TRY(requireFunction(kernel));
+    return target.runInline(thread, kernel, args);
+  });
+}
+
+orError_t orLaunchHostFunc(orKernel_t function, void* user, orStream_t stream) {
+  return callStream(__func__, stream, [&](Runtime& runtime, ThreadState& thread, Stream& target) {
+    EMULATOR_TRY(requireFunction(function));
+    target.enqueue(makeHostFunction(function, user));
+    return settle(runtime, thread, target, Status::Success);
+  });
+}

@@ -1,0 +1,5 @@
+"""Allows `python -m torch_backend`."""
+
+from .cli import main
+
+main()

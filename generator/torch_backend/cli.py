@@ -1,0 +1,204 @@
+"""The command line: each command is a thin layer over a module of the same purpose."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import click
+import yaml
+
+from . import __version__
+from .demo import demo
+from .errors import UserError
+from .example import Example
+from .formatting import format_cpp
+from .lint import lint, require_clean
+from .names import Names
+from .render import create_project, trace
+from .source import Source, find_source
+
+
+class _Group(click.Group):
+    """Prints a UserError as a sentence, and ends with its exit code."""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        try:
+            return super().invoke(ctx)
+        except UserError as error:
+            click.echo(str(error), err=True)
+            sys.exit(error.exit_code)
+
+
+@click.group(cls=_Group, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__)
+def main() -> None:
+    """Makes PyTorch accelerator backends from a template, and maintains that template."""
+
+
+def _question_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Adds an option for every question of copier.yml."""
+    try:
+        questions = find_source().questions
+    except UserError:
+        questions = {}
+    for name, details in reversed(questions.items()):
+        help_text = str(details["help"])
+        if isinstance(details.get("choices"), list):
+            help_text += f" ({', '.join(details['choices'])})"
+        if details.get("multiselect"):
+            help_text += f", comma-separated ({', '.join(details['choices'].values())}; empty for none)"
+        command = click.option(f"--{name.replace('_', '-')}", name, help=help_text)(command)
+    return command
+
+
+@main.command()
+@click.argument("folder", type=click.Path(path_type=Path))
+@click.option("--defaults", is_flag=True, help="Do not ask; take the default for what no option answers.")
+@click.option("--answers", "answers_file", type=click.Path(exists=True, path_type=Path), help="YAML file with answers.")
+@click.option("--template", help="Address of another template repository.")
+@click.option("--ref", help="Version (git tag, branch or commit) of the template.")
+@_question_options
+def new(
+    folder: Path,
+    defaults: bool,
+    answers_file: Path | None,
+    template: str | None,
+    ref: str | None,
+    **options: str | None,
+) -> None:
+    """Render a new project into FOLDER.
+
+    FOLDER must not exist or be empty. If an answer is refused, nothing is written.
+    """
+    source: Source | str = template or find_source()
+    answers: dict[str, Any] = {}
+    if answers_file:
+        loaded = yaml.safe_load(answers_file.read_text(encoding="utf-8"))
+        if not isinstance(loaded, dict):
+            raise UserError(f"{answers_file} does not hold answers: write lines such as `vendor_name: Acme`.", 2)
+        answers |= loaded
+    answers |= {name: value for name, value in options.items() if value is not None}
+    if isinstance(answers.get("features"), str):
+        answers["features"] = [part.strip() for part in answers["features"].split(",") if part.strip()]
+    if isinstance(source, Source):
+        if unknown := answers.keys() - source.questions.keys():
+            raise UserError(
+                f"No such question: {', '.join(sorted(unknown))}; they are {', '.join(source.questions)}.", 2
+            )
+        if ref is None and not source.is_clean_checkout():
+            with source.snapshot() as snapshot:
+                create_project(snapshot, folder, answers, defaults=defaults)
+            click.echo(
+                "The template is not a clean git checkout, so the project does not know its version: "
+                "`copier update` will not work on it.",
+                err=True,
+            )
+        else:
+            create_project(source, folder, answers, defaults=defaults, ref=ref or "HEAD")
+    else:
+        create_project(source, folder, answers, defaults=defaults, ref=ref)
+    click.echo(f"Rendered {folder}. Next:\n\n  cd {folder}\n  pip install --no-build-isolation --editable .\n")
+    click.echo("README.md there says how to test it and what to replace first.")
+
+
+@main.command("demo")
+@click.option(
+    "--folder", type=click.Path(path_type=Path), default=Path("build/demo"), show_default=True, help="Scratch folder."
+)
+def demo_command(folder: Path) -> None:
+    """Render a project named Acme, build it, and train on its device."""
+    demo(find_source(), folder.absolute())
+
+
+def _example_option(command: Callable[..., Any]) -> Callable[..., Any]:
+    option = click.option(
+        "--example", "folder", type=click.Path(path_type=Path), help="Folder of the example; default examples/openreg."
+    )
+    return option(command)
+
+
+def _example(folder: Path | None) -> Example:
+    source = find_source()
+    return Example(source, folder.absolute() if folder else source.root / "examples" / "openreg")
+
+
+@main.command("render-example")
+@_example_option
+@click.option("--force", is_flag=True, help="Drop edits made in the example that are not in the template.")
+def render_example(folder: Path | None, force: bool) -> None:
+    """Re-render the committed example, touching only files that change."""
+    sync = _example(folder).render(force=force)
+    for path in sync.removed:
+        click.echo(f"removed {path}")
+    for path in sync.written:
+        click.echo(f"wrote {path}")
+    if not sync.removed and not sync.written:
+        click.echo("The example is up to date.")
+
+
+@main.command("check-example")
+@_example_option
+def check_example(folder: Path | None) -> None:
+    """Fail with a diff if the committed example is not what the template renders."""
+    difference = _example(folder).check()
+    if difference:
+        raise UserError(
+            f"{difference}\n\nThe example and the template differ. If the example is right, run `make backport`; "
+            "if the template is, run `make examples`."
+        )
+    click.echo("The example is what the template renders.")
+
+
+@main.command("backport")
+@_example_option
+@click.option("--dry-run", is_flag=True, help="Prove that it works, and write nothing.")
+def backport_command(folder: Path | None, dry_run: bool) -> None:
+    """Carry edits made in the example back into the template."""
+    report = _example(folder).backport(dry_run=dry_run)
+    for word, paths in (("changed", report.changed), ("added", report.added), ("removed", report.removed)):
+        for path in paths:
+            click.echo(f"{word} template/{path.as_posix()}")
+    for finding in report.guesses:
+        click.echo(str(finding), err=True)
+    if report.guesses:
+        click.echo("Guessed; where that is wrong, edit the line in template/, which keeps it from then on.", err=True)
+    if report.empty:
+        click.echo("The template renders the example already.")
+    elif not dry_run:
+        click.echo("The template now renders exactly the example.")
+
+
+@main.command("lint-template")
+@_example_option
+def lint_template(folder: Path | None) -> None:
+    """Check template files for stray or corrupted placeholders and left-over names."""
+    example = _example(folder)
+    names = Names(trace(example.source, example.answers).values)
+    require_clean(lint(example.source, names.leftover))
+    click.echo("The template files are clean.")
+
+
+@main.command("format-cpp", hidden=True)
+@click.argument("folder", type=click.Path(exists=True, path_type=Path))
+@click.option("--check", is_flag=True, help="Change nothing, fail if a file would change.")
+def format_cpp_command(folder: Path, check: bool) -> None:
+    """Run clang-format over the C and C++ files of a project."""
+    count = format_cpp(folder, check=check)
+    click.echo(f"{count} C and C++ files {'are' if check else 'now are'} formatted.")
+
+
+@main.command(hidden=True)
+def reserved() -> None:
+    """Regenerate the list of reserved names with the installed torch."""
+    from . import reserved as lists
+
+    path = find_source().root / "includes" / "reserved.jinja"
+    lists.write(path, lists.merge(lists.read(path), lists.collect()))
+    click.echo(f"wrote {path}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,76 @@
+"""What `make demo` does: a vendor's project from nothing to a trained model, in a scratch folder."""
+
+from __future__ import annotations
+
+import shutil
+import time
+from pathlib import Path
+from typing import Any
+
+import click
+
+from .environment import Environment, create_environment
+from .errors import UserError
+from .render import create_project
+from .source import Source
+
+ANSWERS: dict[str, Any] = {"vendor_name": "Acme"}  # everything else by default: acme, torch_acme
+PACKAGE = "torch_acme"
+EXAMPLE = Path("examples") / "quickstart.py"
+
+
+def _step(text: str) -> None:
+    click.secho(f"\n==> {text}", bold=True)
+
+
+def build(project: Path, environment: Environment) -> None:
+    """Builds and installs a project into an environment, with the compiler's progress on the terminal.
+
+    Raises:
+        UserError: the build failed.
+    """
+    environment.run(
+        *("-m", "pip", "install", "--verbose", "--no-build-isolation", "--no-deps", "--force-reinstall", "."),
+        cwd=project,
+        extra={"TORCH_DEVICE_BACKEND_AUTOLOAD": "0", "NINJA_STATUS": "[%f/%t, %es] "},
+    )
+
+
+def demo(source: Source, folder: Path) -> None:
+    """Renders, builds, installs and runs a project named Acme.
+
+    Args:
+        source: the template.
+        folder: scratch folder; the project that an earlier demo left there is replaced.
+
+    Raises:
+        UserError: a step failed.
+    """
+    started = time.monotonic()
+    project = folder / PACKAGE
+    _step(f"Rendering a backend for Acme into {project}")
+    if project.exists():
+        shutil.rmtree(project)
+    with source.snapshot() as snapshot:
+        create_project(snapshot, project, ANSWERS, defaults=True)
+    if not (project / EXAMPLE).exists():
+        raise UserError(f"{project / EXAMPLE} was not rendered.")
+
+    _step("Building and installing it, into an environment of its own on top of this one")
+    environment = create_environment(folder / "venv")
+    build(project, environment)
+    built = time.monotonic()
+
+    _step(f"Running {EXAMPLE}")
+    environment.run(str(EXAMPLE), cwd=project)
+
+    click.secho(
+        f"\nDone: built in {built - started:.0f} s, ran in {time.monotonic() - built:.0f} s. What next?", bold=True
+    )
+    python = environment.python
+    click.echo(f"""
+  Try the device:      {python} -c "import torch; print(torch.ones(2, device='acme') + 2)"
+  Run its tests:       cd {project} && {python} -m pytest tests
+  Read its README:     {project / "README.md"}
+  Your own project:    torch-backend new torch_mychip --vendor-name "My Chip"
+""")

@@ -1,0 +1,63 @@
+"""Virtual environments on top of another one: its packages are visible, what is installed goes into the new one.
+
+Only one backend can own the dispatch key PrivateUse1 of a process, so two projects must never share an environment; and
+nobody wants a second copy of torch for that.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import sysconfig
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from .errors import UserError
+
+
+@dataclass(frozen=True)
+class Environment:
+    """A virtual environment in ``folder``."""
+
+    folder: Path
+
+    @property
+    def python(self) -> Path:
+        """The interpreter."""
+        return self.folder / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
+
+    @property
+    def site_packages(self) -> Path:
+        """Where packages are installed."""
+        base = {"base": str(self.folder), "platbase": str(self.folder)}
+        return Path(sysconfig.get_path("purelib", scheme="nt" if os.name == "nt" else "posix_prefix", vars=base))
+
+    def variables(self, extra: Mapping[str, str] | None = None) -> dict[str, str]:
+        """The process environment for commands in this one: its scripts first, then those of the environment below."""
+        path = os.pathsep.join([str(self.python.parent), str(Path(sys.executable).parent), os.environ.get("PATH", "")])
+        dropped = {"PYTHONPATH", "PYTHONHOME", "TORCH_DEVICE_BACKEND_AUTOLOAD"}
+        kept = {name: value for name, value in os.environ.items() if name not in dropped}
+        return kept | {"PATH": path, "VIRTUAL_ENV": str(self.folder)} | dict(extra or {})
+
+    def run(self, *arguments: str, cwd: Path | None = None, extra: Mapping[str, str] | None = None) -> None:
+        """Runs the environment's Python, its output going to the terminal.
+
+        Raises:
+            UserError: the command failed.
+        """
+        done = subprocess.run([str(self.python), *arguments], cwd=cwd, env=self.variables(extra), check=False)
+        if done.returncode != 0:
+            raise UserError(f"failed with exit code {done.returncode}: {self.python} {' '.join(arguments)}")
+
+
+def create_environment(folder: Path) -> Environment:
+    """Creates an environment that sees all packages of the running one; an existing one is kept."""
+    environment = Environment(folder.absolute())
+    if not environment.python.exists():
+        subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(folder)], check=True)
+        below = "\n".join(dict.fromkeys([sysconfig.get_path("purelib"), sysconfig.get_path("platlib")]))
+        environment.site_packages.mkdir(parents=True, exist_ok=True)
+        (environment.site_packages / "_below.pth").write_text(below + "\n", encoding="utf-8")
+    return environment

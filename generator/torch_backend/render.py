@@ -1,0 +1,193 @@
+"""Renders the template. The only module that touches copier, by its public API and never with unsafe=True."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import tempfile
+import warnings
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from copier import run_copy
+from copier.errors import CopierAnswersInterrupt, CopierError, CopierWarning, InteractiveSessionError
+from jinja2 import TemplateError, TemplateSyntaxError
+
+from .errors import UserError
+from .source import Source
+
+ANSWERS_FILE = ".copier-answers.yml"
+SUFFIX = ".jinja"
+
+
+def explain(error: BaseException) -> UserError:
+    """Turns what copier raises into a sentence for the user."""
+    text = str(error)
+    if isinstance(error, InteractiveSessionError):
+        return UserError("There is no terminal to ask on: give --defaults, and the answers as options.", 2)
+    if isinstance(error, (CopierAnswersInterrupt, KeyboardInterrupt)):
+        return UserError("Interrupted; nothing was written.", 130)
+    if isinstance(error, TemplateSyntaxError):
+        return UserError(f"{error.filename or 'a template file'}:{error.lineno}: {text}")
+    if match := re.match(r"Validation error for question '(\w+)': (.*)", text, re.DOTALL):
+        return UserError(f"{match[1]}: {match[2]}", 2)
+    if match := re.match(r"Invalid choice for '(\w+)': (.*) is not in \[(.*)\]", text, re.DOTALL):
+        return UserError(f"{match[1]}: {match[2]} is not offered: type one of {match[3]}.", 2)
+    return UserError(text or type(error).__name__, 2)
+
+
+def copy(
+    source: Source | str,
+    target: Path,
+    answers: Mapping[str, Any],
+    *,
+    defaults: bool = True,
+    ref: str | None = None,
+) -> None:
+    """Renders into a folder that does not exist or is empty; asks what is missing unless ``defaults`` is set.
+
+    Raises:
+        UserError: an answer is refused, or the template is broken; the target is left as it was.
+    """
+    address = str(source.root) if isinstance(source, Source) else source
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", CopierWarning)
+            run_copy(address, target, data=dict(answers), defaults=defaults, vcs_ref=ref, quiet=True, unsafe=False)
+    except (CopierError, TemplateError, ValueError, TypeError, KeyboardInterrupt) as error:
+        raise explain(error) from error
+
+
+@dataclass(frozen=True)
+class File:
+    """A rendered file: what drift is measured by."""
+
+    content: bytes
+    executable: bool
+
+    @property
+    def text(self) -> str | None:
+        """The content as text, None if it is binary."""
+        if b"\0" in self.content:
+            return None
+        try:
+            return self.content.decode("utf-8")
+        except UnicodeDecodeError:
+            return None
+
+
+Tree = dict[str, File]
+
+
+def read_tree(folder: Path, names: list[str] | None = None) -> Tree:
+    """Reads files below a folder, by POSIX path relative to it; all of them, or those named."""
+    if names is None:
+        names = [p.relative_to(folder).as_posix() for p in folder.rglob("*") if p.is_file()]
+    return {name: File((folder / name).read_bytes(), os.access(folder / name, os.X_OK)) for name in sorted(names)}
+
+
+def write_file(path: Path, file: File) -> None:
+    """Writes content and run bit."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(file.content)
+    path.chmod(path.stat().st_mode | 0o111 if file.executable else path.stat().st_mode & ~0o111)
+
+
+def render_tree(source: Source, answers: Mapping[str, Any]) -> Tree:
+    """Renders the template as it lies in the working folder. Nothing in the result depends on where that is."""
+    with source.snapshot() as snapshot, tempfile.TemporaryDirectory(prefix="torch-backend-") as folder:
+        target = Path(folder) / "project"
+        copy(snapshot, target, answers)
+        tree = read_tree(target)
+    if file := tree.get(ANSWERS_FILE):
+        # Where and from which commit a test render was made is of no use to anybody, and would differ each time.
+        lines = file.content.decode().splitlines(keepends=True)
+        kept = [line for line in lines if not line.startswith(("_src_path:", "_commit:"))]
+        tree[ANSWERS_FILE] = File("".join(kept).encode(), file.executable)
+    return tree
+
+
+@dataclass
+class Trace:
+    """Which template file, and which of its lines, every rendered line comes from."""
+
+    values: dict[str, Any] = field(default_factory=dict)
+    files: dict[str, Path] = field(default_factory=dict)  # rendered path -> template file, relative to template/
+    lines: dict[str, list[int]] = field(default_factory=dict)  # rendered path -> template line of each rendered line
+
+
+_VALUES = ".values.json"
+_BLOCK_LINE = re.compile(r"\s*\{%-?[^%]*-?%\}\s*\n?")
+_MARK = re.compile("\x01(\\d+)\x02")
+
+
+def trace(source: Source, answers: Mapping[str, Any]) -> Trace:
+    """Renders a copy of the template whose lines carry their numbers. Also gives the value of every variable."""
+    with tempfile.TemporaryDirectory(prefix="torch-backend-") as folder:
+        marked = Path(folder) / "template"
+        origins = sorted(p.relative_to(source.template) for p in source.template.rglob("*") if p.is_file())
+        for index, origin in enumerate(origins):
+            target = marked / (origin if origin.name.endswith(SUFFIX) else origin.with_name(origin.name + SUFFIX))
+            target.parent.mkdir(parents=True, exist_ok=True)
+            target.write_text(f"{index}\x03{_mark_lines(source.template / origin)}", encoding="utf-8")
+        marked.mkdir(exist_ok=True)
+        pairs = ",".join(f'"{name}": {{{{ {name} | to_json }}}}' for name in source.variables)
+        (marked / f"{_VALUES}{SUFFIX}").write_text(f"{{ {pairs} }}", encoding="utf-8")
+        with source.snapshot(marked) as snapshot:
+            rendered = Path(folder) / "rendered"
+            copy(snapshot, rendered, answers)
+        result = Trace(values=json.loads((rendered / _VALUES).read_text(encoding="utf-8")))
+        for path in rendered.rglob("*"):
+            if path.is_file() and path.name != _VALUES:
+                name = path.relative_to(rendered).as_posix()
+                index_text, _, body = path.read_text(encoding="utf-8").partition("\x03")
+                result.files[name] = origins[int(index_text)]
+                result.lines[name] = [int(m[1]) if (m := _MARK.search(line)) else -1 for line in body.split("\n")]
+    return result
+
+
+def _mark_lines(path: Path) -> str:
+    """Prefixes each line with its number; lines that hold nothing but a block tag produce no line of their own."""
+    if not path.name.endswith(SUFFIX):
+        return ""
+    lines = path.read_text(encoding="utf-8").splitlines(keepends=True)
+    return "".join(
+        line if _BLOCK_LINE.fullmatch(line) else f"\x01{number}\x02{line}" for number, line in enumerate(lines)
+    )
+
+
+def create_project(
+    source: Source | str,
+    target: Path,
+    answers: Mapping[str, Any],
+    *,
+    defaults: bool,
+    ref: str | None = None,
+) -> None:
+    """Renders a new project; all of it appears at once, or nothing does.
+
+    Raises:
+        UserError: the target holds something already, or an answer is refused.
+    """
+    if target.exists() and (not target.is_dir() or any(target.iterdir())):
+        raise UserError(
+            f"{target} exists and is not empty: name a folder that does not exist yet; nothing was written.", 2
+        )
+    made = next((p for p in [*reversed(target.absolute().parents), target.absolute()] if not p.exists()), None)
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(prefix=f".{target.name}-", dir=target.parent) as folder:
+            copy(source, Path(folder) / "project", answers, defaults=defaults, ref=ref)
+            if target.exists():
+                target.rmdir()
+            (Path(folder) / "project").rename(target)
+    except BaseException as error:
+        if made is not None and made.exists() and made != target.absolute():
+            shutil.rmtree(made, ignore_errors=True)
+        if isinstance(error, OSError):
+            raise UserError(f"Cannot write {target}: {error.strerror or error}.", 2) from error
+        raise

@@ -1,0 +1,90 @@
+"""Where the template is, and what it asks."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from .errors import UserError
+
+PARTS = ("copier.yml", "includes", "template")
+
+
+@dataclass(frozen=True)
+class Source:
+    """A folder with copier.yml, includes/ and template/: this repository, or its copy inside an installed wheel."""
+
+    root: Path
+
+    @property
+    def template(self) -> Path:
+        """The folder whose files are rendered."""
+        return self.root / "template"
+
+    @cached_property
+    def config(self) -> dict[str, Any]:
+        """What copier.yml holds."""
+        loaded: dict[str, Any] = yaml.safe_load((self.root / "copier.yml").read_text(encoding="utf-8"))
+        return loaded
+
+    @property
+    def variables(self) -> list[str]:
+        """Every name that a template file may use: questions and derived values."""
+        return [name for name in self.config if not name.startswith("_")]
+
+    @property
+    def questions(self) -> dict[str, dict[str, Any]]:
+        """What a user may answer, in the order in which it is asked."""
+        return {name: self.config[name] for name in self.variables if self.config[name].get("when") is not False}
+
+    def git(self, *arguments: str) -> str | None:
+        """Output of a git command in the template's repository; None if it fails or there is no repository."""
+        try:
+            done = subprocess.run(
+                ["git", "-C", str(self.root), *arguments], capture_output=True, text=True, check=False
+            )
+        except FileNotFoundError:
+            return None
+        return done.stdout.strip() if done.returncode == 0 else None
+
+    def is_clean_checkout(self) -> bool:
+        """True if what lies in the folder is exactly a commit, so that `copier update` can find it again."""
+        top = self.git("rev-parse", "--show-toplevel")
+        if top is None or Path(top) != self.root or self.git("rev-parse", "--verify", "HEAD") is None:
+            return False
+        return self.git("status", "--porcelain", "--", *PARTS) == ""
+
+    @contextmanager
+    def snapshot(self, template: Path | None = None) -> Iterator[Source]:
+        """Copies the template as it lies in the folder; of a git checkout, copier would take the last tag instead.
+
+        Args:
+            template: another folder to take the place of ``template/``.
+        """
+        with tempfile.TemporaryDirectory(prefix="torch-backend-") as folder:
+            root = Path(folder)
+            for part in PARTS:
+                origin = template if part == "template" and template else self.root / part
+                if origin.is_dir():
+                    shutil.copytree(origin, root / part)
+                else:
+                    shutil.copy2(origin, root / part)
+            yield Source(root)
+
+
+def find_source() -> Source:
+    """Finds the template: inside the installed package, or in the checkout that this package is run from."""
+    here = Path(__file__).resolve()
+    for root in (here.parent / "bundled", here.parents[2]):
+        if (root / "copier.yml").exists() and (root / "template").is_dir():
+            return Source(root)
+    raise UserError("The template is not there: run from a checkout, or give its address with --template.", 2)

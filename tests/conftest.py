@@ -1,0 +1,171 @@
+"""What the tests share. They use copier's public API with unsafe=False, so that a need for --trust would show."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from copier import run_copy
+from torch_backend.example import Example
+from torch_backend.source import PARTS, Source, find_source
+
+ROOT = Path(__file__).resolve().parents[1]
+
+# Names and answers that a render must survive: short, long, underscores, every licence, features on and off.
+MATRIX: dict[str, dict[str, Any]] = {
+    "default": {},
+    "acme": {"vendor_name": "Acme", "device_name": "acme", "package_name": "torch_acme"},
+    "zz": {"vendor_name": "Zz", "device_name": "zz", "license": "MIT", "features": []},
+    "very_long": {
+        "vendor_name": "Very Long Vendor Name",
+        "device_name": "very_long_vendor_name",
+        "license": "Apache-2.0",
+        "features": ["benchmarks"],
+    },
+    "limits": {
+        "vendor_name": "V" * 40,
+        "device_name": "abcdefghij_abcdefghij_abcdefgh",
+        "package_name": "a_backend_whose_name_has_forty_characters"[:40],
+        "sdk_name": "the_emulated_device_library_of_forty_chr",
+        "sdk_prefix": "twelveletter",
+        "license": "proprietary",
+        "num_devices": 64,
+        "device_memory": "512M",
+    },
+    "before_torch": {"vendor_name": "Apex", "package_name": "apex_npu_backend", "features": ["docs"]},
+    "hostile": {
+        "vendor_name": "Möller & Söhne 3.0",
+        "description": """He said "it's 100% fast", $HOME; 'naïve' <b>*ünï*</b> # 🚀""",
+        "author": """Zoë "Q" O'Neil, Ph.D. <&>""",
+    },
+}
+
+
+@pytest.fixture(scope="session")
+def source() -> Iterator[Source]:
+    """The template as it lies in the work tree."""
+    with find_source().snapshot() as snapshot:
+        yield snapshot
+
+
+@pytest.fixture(scope="session")
+def example() -> Example:
+    return Example(find_source(), ROOT / "examples" / "openreg")
+
+
+def render_into(source: Source, target: Path, **answers: Any) -> Path:
+    run_copy(str(source.root), target, data=answers, defaults=True, quiet=True, unsafe=False)
+    return target
+
+
+@pytest.fixture
+def render(source: Source, tmp_path: Path) -> Callable[..., Path]:
+    """Renders with the given answers into a fresh folder, by plain copier."""
+
+    def call(**answers: Any) -> Path:
+        return render_into(source, tmp_path / "project", **answers)
+
+    return call
+
+
+@pytest.fixture(scope="session", params=list(MATRIX))
+def project(request: pytest.FixtureRequest, source: Source, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A render for each row of the matrix; tests must not change it."""
+    return render_into(source, tmp_path_factory.mktemp(request.param) / "project", **MATRIX[request.param])
+
+
+def answers_of(project: Path) -> dict[str, Any]:
+    loaded: dict[str, Any] = yaml.safe_load((project / ".copier-answers.yml").read_text(encoding="utf-8"))
+    return loaded
+
+
+def text_files(project: Path) -> Iterator[tuple[str, str]]:
+    """Relative path and text of every file that is text."""
+    for path in sorted(p for p in project.rglob("*") if p.is_file()):
+        try:
+            yield path.relative_to(project).as_posix(), path.read_text(encoding="utf-8")
+        except UnicodeDecodeError:
+            continue
+
+
+# Enough of a template to try the generator on: the real one takes a second to render.
+SMALL_TEMPLATE = {
+    "csrc/Common.h": "#pragma once\n",
+    "csrc/device/Memory.cpp.jinja": "#include <{{ sdk_name }}/{{ sdk_name }}.h>\n",
+    "csrc/runtime/Event.h.jinja": "#pragma once\nnamespace {{ device_name }} {}\n",
+    "csrc/runtime/Stream.h.jinja": "#pragma once\nnamespace {{ device_name }} {\nclass Stream;\n}\n",
+    "csrc/aten/native/Add.cpp.jinja": "namespace {{ device_name }} {}\n",
+    "third_party/{{ sdk_name }}/include/{{ sdk_name }}/{{ sdk_name }}.h.jinja": (
+        "#define {{ sdk_macro }}_API\n{{ sdk_macro }}_API int {{ sdk_prefix }}Malloc(void);\n"
+    ),
+    "python/{{ package_name }}/{{ device_name }}/__init__.py.jinja": "import {{ package_name }}\n",
+    "{% if 'benchmarks' in features %}benchmarks{% endif %}/run.py": "print()\n",
+    "README.md.jinja": "# {{ package_name }}\n\nFor {{ vendor_name }}.\n\n## Build\n\nBuild it.\n",
+}
+
+
+def _write_repository(root: Path, *, small: bool) -> Example:
+    root.mkdir()
+    for part in PARTS:
+        if (ROOT / part).is_dir():
+            shutil.copytree(ROOT / part, root / part)
+        else:
+            shutil.copy2(ROOT / part, root / part)
+    result = Example(Source(root), root / "examples" / "openreg")
+    result.folder.parent.mkdir()
+    shutil.copy2(ROOT / "examples" / "openreg.yml", result.folder.parent)
+    if small:
+        for path in result.source.template.iterdir():
+            if path.is_dir():
+                shutil.rmtree(path)
+            elif not re.search("LICENSE|answers_file", path.name):
+                path.unlink()
+        for name, text in SMALL_TEMPLATE.items():
+            path = result.source.template / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text, encoding="utf-8")
+    result.render()
+    return result
+
+
+@pytest.fixture
+def scratch(tmp_path: Path) -> Example:
+    """A small template and its example, which a test may change."""
+    return _write_repository(tmp_path / "repository", small=True)
+
+
+@pytest.fixture
+def repository(tmp_path: Path) -> Example:
+    """A copy of the real template and example, which a test may change."""
+    return _write_repository(tmp_path / "repository", small=False)
+
+
+def git(folder: Path, *arguments: str) -> str:
+    """Runs git without the settings of whoever runs the tests."""
+    identity = {
+        "GIT_CONFIG_GLOBAL": os.devnull,
+        "GIT_AUTHOR_NAME": "Test",
+        "GIT_AUTHOR_EMAIL": "test@example.com",
+        "GIT_COMMITTER_NAME": "Test",
+        "GIT_COMMITTER_EMAIL": "test@example.com",
+    }
+    done = subprocess.run(
+        ["git", "-C", str(folder), *arguments], capture_output=True, text=True, check=True, env=os.environ | identity
+    )
+    return done.stdout
+
+
+def commit_all(folder: Path, message: str, tag: str | None = None) -> None:
+    if not (folder / ".git").exists():
+        git(folder, "init", "--quiet", "--initial-branch=main")
+    git(folder, "add", "--all")
+    git(folder, "commit", "--quiet", "--message", message)
+    if tag:
+        git(folder, "tag", tag)

@@ -1,0 +1,218 @@
+"""Carrying edits from the example back into the template."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+from torch_backend.errors import UserError
+from torch_backend.example import Example
+from torch_backend.names import Names, hints_from
+from torch_backend.render import trace
+
+STREAM = Path("csrc") / "runtime" / "Stream.h"
+
+
+def _template(scratch: Example, name: str) -> str:
+    return (scratch.source.template / name).read_text(encoding="utf-8")
+
+
+def _snapshot(scratch: Example) -> Mapping[Path, bytes]:
+    return {p: p.read_bytes() for p in scratch.source.template.rglob("*") if p.is_file()}
+
+
+def _prepend(path: Path, line: str) -> None:
+    path.write_text(f"{line}\n{path.read_text(encoding='utf-8')}", encoding="utf-8")
+
+
+def test_nothing_to_do(scratch: Example) -> None:
+    before = _snapshot(scratch)
+    assert scratch.backport().empty
+    assert _snapshot(scratch) == before
+
+
+def test_edited_line(scratch: Example) -> None:
+    before = _template(scratch, f"{STREAM}.jinja").splitlines()
+    _prepend(scratch.folder / STREAM, "// ::openreg::Stream of torch_openreg, TORCH_OPENREG_X, on OpenReg")
+    report = scratch.backport()
+    assert [p.as_posix() for p in report.changed] == [f"{STREAM.as_posix()}.jinja"]
+    first, *rest = _template(scratch, f"{STREAM}.jinja").splitlines()
+    expected = "// ::{{ device_name }}::Stream of {{ package_name }}, {{ package_macro }}_X, on {{ vendor_name }}"
+    assert first == expected
+    assert rest == before
+    assert scratch.check() == ""
+
+
+def test_sdk_names(scratch: Example) -> None:
+    path = scratch.folder / "third_party" / "openreg" / "include" / "openreg" / "openreg.h"
+    _prepend(path, "// OPENREG_API orError_t orX, openreg, libopenreg.so; color or Color")
+    scratch.backport()
+    text = _template(scratch, "third_party/{{ sdk_name }}/include/{{ sdk_name }}/{{ sdk_name }}.h.jinja")
+    expected = (
+        "// {{ sdk_macro }}_API {{ sdk_prefix }}Error_t orX, {{ sdk_name }}, lib{{ sdk_name }}.so; color or Color"
+    )
+    assert text.splitlines()[0] == expected
+
+
+def test_sdk_names_outside_the_sdk(scratch: Example) -> None:
+    path = scratch.folder / "csrc" / "device" / "New.cpp"
+    path.write_text("#include <openreg/openreg.h>\nnamespace openreg { int x = orMalloc; }  // OPENREG_LAUNCH\n")
+    report = scratch.backport()
+    assert [p.as_posix() for p in report.added] == ["csrc/device/New.cpp.jinja"]
+    assert _template(scratch, "csrc/device/New.cpp.jinja") == (
+        "#include <{{ sdk_name }}/{{ sdk_name }}.h>\n"
+        "namespace {{ device_name }} { int x = {{ sdk_prefix }}Malloc; }  // {{ sdk_macro }}_LAUNCH\n"
+    )
+
+
+def test_new_files(scratch: Example) -> None:
+    (scratch.folder / "csrc" / "Plain.h").write_text("#pragma once\n")
+    (scratch.folder / "benchmarks").mkdir(exist_ok=True)
+    (scratch.folder / "benchmarks" / "run.sh").write_text("#!/bin/sh\necho openreg\n")
+    (scratch.folder / "benchmarks" / "run.sh").chmod(0o755)
+    (scratch.folder / "python" / "torch_openreg" / "openreg" / "_data.bin").write_bytes(b"\0\xff")
+    report = scratch.backport()
+    assert sorted(p.as_posix() for p in report.added) == [
+        "csrc/Plain.h",
+        "python/{{ package_name }}/{{ device_name }}/_data.bin",
+        "{% if 'benchmarks' in features %}benchmarks{% endif %}/run.sh.jinja",
+    ]
+    (script,) = [p for p in report.added if p.name == "run.sh.jinja"]
+    assert (scratch.source.template / script).stat().st_mode & 0o100
+    assert scratch.check() == ""
+
+
+def test_deleted_files(scratch: Example) -> None:
+    (scratch.folder / STREAM).unlink()
+    report = scratch.backport()
+    assert [p.as_posix() for p in report.removed] == [f"{STREAM.as_posix()}.jinja"]
+    assert scratch.check() == ""
+
+
+def test_other_licences_stay(scratch: Example) -> None:
+    (scratch.folder / "LICENSE").unlink()
+    assert scratch.backport().empty
+    assert (scratch.folder / "LICENSE").exists()
+    assert len(list(scratch.source.template.glob("*LICENSE*"))) == 4
+
+
+def test_run_bit(scratch: Example) -> None:
+    (scratch.folder / STREAM).chmod(0o755)
+    assert not scratch.backport().empty
+    assert (scratch.source.template / f"{STREAM}.jinja").stat().st_mode & 0o100
+
+
+def test_suffix_comes_and_goes(scratch: Example) -> None:
+    path = scratch.folder / "csrc" / "Plain.h"
+    for text, name in (("int a;\n", "Plain.h"), ("int openreg;\n", "Plain.h.jinja"), ("int b;\n", "Plain.h")):
+        path.write_text(text)
+        scratch.backport()
+        assert [p.name for p in (scratch.source.template / "csrc").glob("Plain.h*")] == [name]
+
+
+def test_delimiters_are_escaped(scratch: Example) -> None:
+    (scratch.folder / "notes.md").write_text("openreg {{ x }} {% y %} {# z #}\n{{{openreg}}}\nplain {{\n")
+    scratch.backport()
+    assert scratch.check() == ""
+    assert "{{ '{{' }} x }} {{ '{%' }} y" in _template(scratch, "notes.md.jinja")
+
+
+def test_a_line_keeps_what_the_template_says_of_it(scratch: Example) -> None:
+    (scratch.folder / "notes.md").write_text("OPENREG\nopenreg here\n")
+    report = scratch.backport()
+    assert [(f.line, f.error) for f in report.guesses] == [(1, False)]
+    path = scratch.source.template / "notes.md.jinja"
+    path.write_text("{{ sdk_macro }}\n{{ sdk_name }} here\n")  # the maintainer knows better
+    (scratch.folder / "notes.md").write_text("see OPENREG\nsee openreg there\nopenreg\n")
+    assert scratch.backport().guesses == []
+    assert path.read_text().splitlines()[:2] == ["see {{ sdk_macro }}", "see {{ sdk_name }} there"]
+
+
+def test_names_without_a_rule_stop_it(scratch: Example) -> None:
+    before = _snapshot(scratch)
+    _prepend(scratch.folder / STREAM, "class OpenRegStream; struct Openreg;")
+    with pytest.raises(UserError, match="OpenRegStream") as caught:
+        scratch.backport()
+    assert "Openreg" in str(caught.value)
+    assert f"{STREAM.as_posix()}:1" in str(caught.value)
+    assert _snapshot(scratch) == before
+
+
+def test_dry_run_writes_nothing(scratch: Example) -> None:
+    before = _snapshot(scratch)
+    _prepend(scratch.folder / STREAM, "// openreg")
+    assert not scratch.backport(dry_run=True).empty
+    assert _snapshot(scratch) == before
+
+
+def test_block_tags_stay_where_they_are(scratch: Example) -> None:
+    template = scratch.source.template / "notes.md.jinja"
+    template.write_text(
+        "top\n{%- if 'docs' in features %}\ndocs of {{ device_name }}\n{%- else %}\nno docs\n{%- endif %}\nend\n"
+    )
+    (scratch.folder / "notes.md").write_text("top\ndocs of openreg\nend\n")
+    assert scratch.check() == ""
+    (scratch.folder / "notes.md").write_text("top\nall docs of openreg\nand more\nthe end\n")
+    scratch.backport()
+    assert template.read_text() == (
+        "top\n{%- if 'docs' in features %}\nall docs of {{ device_name }}\n{%- else %}\nno docs\n{%- endif %}\n"
+        "and more\nthe end\n"
+    )
+    assert scratch.check() == ""
+
+
+def test_bootstrap_from_nothing(repository: Example) -> None:
+    """The whole template, but for what is written by hand in it, can be derived from the example."""
+    for path in repository.source.template.rglob("*"):
+        if path.is_file() and "LICENSE" not in path.name and "answers_file" not in path.name:
+            path.unlink()
+    report = repository.backport()
+    assert not report.changed
+    assert repository.check() == ""
+
+
+@pytest.fixture(scope="module")
+def names(example: Example) -> Names:
+    return Names(trace(example.source, example.answers).values)
+
+
+@pytest.mark.parametrize(
+    ("path", "text", "expected"),
+    [
+        ("pyproject.toml", 'requires = ["torch>=2.13,<2.14"]', 'requires = ["torch{{ torch_requirement }}"]'),
+        ("pyproject.toml", 'name = "torch_openreg"', 'name = "{{ package_name }}"'),
+        ("CMakeLists.txt", "TARGETS openreg torch_openreg", "TARGETS {{ sdk_name }} {{ package_name }}"),
+        ("CMakeLists.txt", "add_subdirectory(third_party/openreg)", "add_subdirectory(third_party/{{ sdk_name }})"),
+        ("pyproject.toml", 'license = "BSD-3-Clause"', 'license = "{{ license_expression }}"'),
+        ("pyproject.toml", 'requires-python = ">=3.10"', 'requires-python = "{{ python_requirement }}"'),
+        (
+            "pyproject.toml",
+            'authors = [{ name = "OpenReg developers", email = "developers@openreg.example.com" }]',
+            'authors = [{ name = {{ author_literal }}, email = "{{ author_email }}" }]',
+        ),
+        ("pyproject.toml", "torch_openreg:_autoload", "{{ package_name }}:_autoload"),
+        ("third_party/openreg/CMakeLists.txt", "X_NUM_DEVICES 2", "X_NUM_DEVICES {{ num_devices }}"),
+        ("third_party/openreg/CMakeLists.txt", 'set(X_DEVICE_MEMORY "4G"', 'set(X_DEVICE_MEMORY "{{ device_memory }}"'),
+        ("third_party/openreg/src/a.cpp", "namespace openreg {", "namespace {{ sdk_name }} {"),
+        ("csrc/device/a.cpp", "namespace openreg {", "namespace {{ device_name }} {"),
+        ("README.md", "# torch_openreg for OpenReg", "# {{ package_name }} for {{ vendor_name }}"),
+        ("README.md", "third_party/openreg/src, openreg.h", "third_party/{{ sdk_name }}/src, {{ sdk_name }}.h"),
+        ("README.md", "python/torch_openreg/openreg/", "python/{{ package_name }}/{{ device_name }}/"),
+        ("README.md", "libopenreg.so libtorch_openreg.so", "lib{{ sdk_name }}.so lib{{ package_name }}.so"),
+        ("README.md", "torch.openreg, is_openreg", "torch.{{ device_name }}, is_{{ device_name }}"),
+        ("README.md", "orMalloc for Mallory or Malloc", "{{ sdk_prefix }}Malloc for Mallory or Malloc"),
+        ("_build_info.py", 'TORCH_MINOR = "2.13"', 'TORCH_MINOR = "{{ torch_minor }}"'),
+        ("csrc/a.cpp", "// torch 2.13 needs this", "// torch 2.13 needs this"),
+    ],
+)  # fmt: skip
+def test_rules(names: Names, path: str, text: str, expected: str) -> None:
+    converted, findings = names.convert(text, path)
+    assert converted == expected
+    assert not findings
+
+
+def test_hints() -> None:
+    values = {"device_name": "openreg", "sdk_name": "openreg", "sdk_macro": "OPENREG"}
+    assert hints_from("{{ sdk_name }} {{ sdk_macro }}", values) == {"openreg": "sdk_name", "OPENREG": "sdk_macro"}
+    assert hints_from("{{ sdk_name }} {{ device_name }}", values) == {}

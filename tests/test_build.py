@@ -1,0 +1,235 @@
+"""Builds rendered projects, and tests what was built. Minutes each: deselect with `-m "not build"`.
+
+One of them is the example. They are built below build/tests/, which stays, so that a second run only compiles what
+changed. Sources differ in their names, so ccache helps across clones and runs, not from one project to the next.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+import zipfile
+from dataclasses import dataclass
+from email.parser import HeaderParser
+from pathlib import Path
+from typing import Any
+
+import pytest
+from torch_backend.environment import Environment, create_environment
+from torch_backend.example import Example
+from torch_backend.render import Tree, render_tree, write_file
+from torch_backend.source import Source
+from torch_backend.trees import read_project
+
+from .conftest import MATRIX, ROOT, answers_of
+
+pytestmark = pytest.mark.build
+
+SCRATCH = ROOT / "build" / "tests"
+PROJECTS = ["openreg", "acme", "zz", "very_long"]
+QUICKSTART = Path("examples") / "quickstart.py"
+
+
+@dataclass(frozen=True)
+class Built:
+    """A project that was rendered, built as a wheel, and installed into an environment of its own."""
+
+    name: str
+    project: Path
+    wheel: Path
+    environment: Environment
+    answers: dict[str, Any]
+
+    @property
+    def package(self) -> str:
+        return str(self.answers["package_name"])
+
+    @property
+    def device(self) -> str:
+        return str(self.answers["device_name"])
+
+    @property
+    def installed(self) -> Path:
+        return self.environment.site_packages / self.package
+
+    @property
+    def libraries(self) -> dict[str, Path]:
+        found = [*self.installed.glob("*.so"), *(self.installed / "lib").glob("*.so")]
+        return {path.name.split(".")[0]: path for path in found}
+
+    def run(
+        self, *arguments: str, cwd: Path | None = None, env: dict[str, str] | None = None
+    ) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [str(self.environment.python), *arguments],
+            cwd=cwd or SCRATCH,
+            env=self.environment.variables(env),
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+
+
+def _sync(tree: Tree, folder: Path) -> None:
+    """Writes only what changed, so that a second build is incremental; build outputs stay."""
+    current = read_project(folder) if folder.exists() else {}
+    for name in current.keys() - tree.keys():
+        (folder / name).unlink()
+    for name, file in tree.items():
+        if current.get(name) != file:
+            write_file(folder / name, file)
+
+
+def _checked(*command: str, cwd: Path, env: dict[str, str]) -> str:
+    done = subprocess.run(
+        command, cwd=cwd, env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False
+    )
+    assert done.returncode == 0, f"{' '.join(command)}\n{done.stdout[-6000:]}"
+    return done.stdout
+
+
+@pytest.fixture(scope="session", params=PROJECTS)
+def built(request: pytest.FixtureRequest, source: Source, example: Example) -> Built:
+    name: str = request.param
+    folder = SCRATCH / name
+    project, wheels = folder / "project", folder / "wheels"
+    _sync(read_project(example.folder) if name == "openreg" else render_tree(source, MATRIX[name]), project)
+    shutil.rmtree(wheels, ignore_errors=True)
+    shutil.rmtree(folder / "venv", ignore_errors=True)
+    environment = create_environment(folder / "venv")
+    env = environment.variables({"TORCH_DEVICE_BACKEND_AUTOLOAD": "0"})
+    pip = (sys.executable, "-m", "pip", "--quiet", "--disable-pip-version-check")
+    options = ("--no-build-isolation", "--no-deps", "--no-cache-dir")
+    _checked(*pip, "wheel", *options, "--wheel-dir", str(wheels), ".", cwd=project, env=env)
+    (wheel,) = wheels.glob("*.whl")
+    _checked(str(environment.python), "-m", "pip", "install", "--no-deps", str(wheel), cwd=folder, env=env)
+    return Built(name, project, wheel, environment, answers_of(project))
+
+
+def test_wheel_content(built: Built) -> None:
+    """Exactly what is needed: no sources, no static libraries, nothing stale, nothing outside the package."""
+    with zipfile.ZipFile(built.wheel) as archive:
+        names = [name for name in archive.namelist() if not name.endswith("/")]
+    inside = {name.removeprefix(f"{built.package}/") for name in names if name.startswith(f"{built.package}/")}
+    outside = [n for n in names if not re.match(rf"{built.package}(/|-[^/]+\.dist-info/)", n)]
+    assert outside == []
+    binaries = {name for name in inside if ".so" in name}
+    libraries = {f"lib/lib{name}.so" for name in (built.package, built.answers["sdk_name"], "torch_bindings")}
+    assert libraries < binaries
+    assert len(binaries) == 4
+    (module,) = binaries - libraries
+    assert re.fullmatch(r"_C\..*\.so", module)
+    sources = built.project / "python" / built.package
+    expected = {p.relative_to(sources).as_posix() for p in sources.rglob("*") if p.suffix in {".py", ".pyi", ".typed"}}
+    assert {name for name in inside if name not in binaries} == expected | {"py.typed"}
+    assert any(name.endswith("licenses/LICENSE") for name in names)
+
+
+def test_wheel_metadata(built: Built) -> None:
+    with zipfile.ZipFile(built.wheel) as archive:
+        folder = next(name.split("/")[0] for name in archive.namelist() if ".dist-info/" in name)
+        metadata = HeaderParser().parsestr(archive.read(f"{folder}/METADATA").decode())
+        entry_points = archive.read(f"{folder}/entry_points.txt").decode()
+        tags = archive.read(f"{folder}/WHEEL").decode()
+    assert metadata["Name"].replace("-", "_") == built.package
+    assert metadata["Summary"] == built.answers["description"]
+    assert metadata["License-Expression"] == built.answers["license"]
+    assert built.answers["author_email"] in metadata["Author-email"]
+    (requirement,) = metadata.get_all("Requires-Dist", [])
+    assert set(re.findall(r"torch|[<>]=?[0-9.]+", requirement)) == {"torch", ">=2.13", "<2.14"}
+    assert "[torch.backends]" in entry_points
+    assert f"{built.package}:_autoload" in entry_points
+    assert f"Tag: cp3{sys.version_info.minor}-" in tags
+
+
+def test_no_name_of_the_example_in_the_binaries(built: Built) -> None:
+    if built.name == "openreg":
+        pytest.skip("this is the example")
+    for path in built.libraries.values():
+        symbols = subprocess.run(["nm", "-C", str(path)], capture_output=True, text=True, check=False).stdout
+        symbols += subprocess.run(["nm", "-DC", str(path)], capture_output=True, text=True, check=True).stdout
+        assert not re.search("openreg", symbols, re.IGNORECASE), path
+        assert not re.search(rb"openreg", path.read_bytes(), re.IGNORECASE), path
+
+
+def test_run_paths_are_relative(built: Built) -> None:
+    for path in built.libraries.values():
+        dynamic = subprocess.run(["readelf", "-d", str(path)], capture_output=True, text=True, check=True).stdout
+        for entry in re.findall(r"\((?:RUNPATH|RPATH)\).*\[(.*)\]", dynamic):
+            assert all(part.startswith("$ORIGIN") for part in entry.split(":")), f"{path}: {entry}"
+
+
+def test_sdk_exports_its_own_prefix_only(built: Built) -> None:
+    """Hidden visibility: what the library shows are the functions of its C API."""
+    path = built.libraries[f"lib{built.answers['sdk_name']}"]
+    listing = subprocess.run(
+        ["nm", "-D", "--defined-only", str(path)], capture_output=True, text=True, check=True
+    ).stdout
+    names = [line.split()[-1] for line in listing.splitlines()]
+    foreign = [n for n in names if not re.match(rf"{built.answers['sdk_prefix']}[A-Z]", n)]
+    assert names
+    assert [n for n in foreign if not n.startswith("_Z")] == []  # weak instantiations of the standard library may show
+
+
+def test_imports_from_everywhere(built: Built, tmp_path: Path) -> None:
+    code = f"import torch; print((torch.ones(2, device='{built.device}') + 2).cpu().tolist())"
+    for folder in (tmp_path, built.project, built.project / "python"):
+        done = built.run("-c", code, cwd=folder)
+        assert done.stdout.strip() == "[3.0, 3.0]", f"{folder}: {done.stdout}{done.stderr}"
+
+
+def test_autoload_can_be_switched_off(built: Built) -> None:
+    code = f"import sys, torch; print('{built.package}' in sys.modules, hasattr(torch, '{built.device}'))"
+    assert built.run("-c", code).stdout.strip() == "True True"
+    assert built.run("-c", code, env={"TORCH_DEVICE_BACKEND_AUTOLOAD": "0"}).stdout.strip() == "False False"
+
+
+def test_projects_own_tests(built: Built) -> None:
+    done = built.run("-m", "pytest", "-q", "-p", "no:cacheprovider", "tests", cwd=built.project)
+    print("\n".join(done.stdout.splitlines()[-15:]))
+    assert done.returncode == 0, done.stdout[-8000:] + done.stderr[-2000:]
+
+
+def test_quickstart(built: Built) -> None:
+    if built.name != "acme":
+        pytest.skip("once is enough; it is what `make demo` runs")
+    done = built.run(str(QUICKSTART), cwd=built.project)
+    assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-4000:]
+    assert built.device in done.stdout
+
+
+def test_sdk_unit_tests(built: Built) -> None:
+    """The SDK builds alone, with its C++ tests, if GoogleTest is there (CI demands it)."""
+    if built.name not in {"openreg", "zz"}:
+        pytest.skip("two names are enough")
+    sdk = built.project / "third_party" / built.answers["sdk_name"]
+    build = SCRATCH / built.name / "sdk"
+    env = built.environment.variables()
+    configured = _checked("cmake", "-G", "Ninja", "-S", str(sdk), "-B", str(build), cwd=SCRATCH, env=env)
+    _checked("cmake", "--build", str(build), cwd=SCRATCH, env=env)
+    if "GoogleTest was not found" in configured and not os.environ.get("REQUIRE_GTEST"):
+        pytest.skip("GoogleTest is not installed")
+    out = _checked("ctest", "--test-dir", str(build), "--output-on-failure", "--no-tests=error", cwd=SCRATCH, env=env)
+    print(out[-600:])
+
+
+def test_editable_install(built: Built, tmp_path: Path) -> None:
+    if built.name != "zz":
+        pytest.skip("once is enough")
+    environment = create_environment(SCRATCH / built.name / "venv-editable")
+    env = environment.variables({"TORCH_DEVICE_BACKEND_AUTOLOAD": "0"})
+    command = ("-m", "pip", "install", "--quiet", "--no-build-isolation", "--no-deps", "--editable", ".")
+    _checked(str(environment.python), *command, cwd=built.project, env=env)
+    code = f"import torch, {built.package} as p; print(p.__file__, torch.ones(1, device='{built.device}').item())"
+    done = subprocess.run(
+        [str(environment.python), "-c", code],
+        cwd=tmp_path,
+        env=environment.variables(),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.stdout.split() == [str(built.project / "python" / built.package / "__init__.py"), "1.0"], done.stderr

@@ -1,0 +1,73 @@
+"""The lint over template files: every kind of corruption is found, with its place."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from torch_backend.lint import lint
+from torch_backend.source import Source
+
+LEFTOVER = re.compile("openreg", re.IGNORECASE)
+
+
+@pytest.fixture
+def tree(tmp_path: Path) -> Source:
+    (tmp_path / "template").mkdir()
+    (tmp_path / "copier.yml").write_text("device_name: {type: str}\nfeatures: {type: yaml}\n_subdirectory: template\n")
+    return Source(tmp_path)
+
+
+def problems(tree: Source, name: str, text: str) -> list[str]:
+    path = tree.template / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(text.encode())
+    return [str(problem) for problem in lint(tree, LEFTOVER)]
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("a.cpp.jinja", "namespace {{ device_name }} { int a[2][1] = {{ '{{' }}1}, {2}}; }\n"),
+        ("a.md.jinja", "{{ device_name | upper }}\n{%- if 'docs' in features %}\nx\n{%- endif %}\n"),
+        ("{{ device_name }}/{% if 'docs' in features %}docs{% endif %}/a.h", "int a[2][1] = { {1}, {2}};\n"),
+        ("ci.yml", "run: ${{ github.ref }} ${#array[@]}\n"),
+        ("f.py.jinja", 'x = f"{{ \'{\' }}{{ device_name }}}"\n'),
+    ],
+)  # fmt: skip
+def test_clean(tree: Source, name: str, text: str) -> None:
+    assert problems(tree, name, text) == []
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "expected"),
+    [
+        ("a.cpp.jinja", "ok\nint a = {{1,2}};\n", "template/a.cpp.jinja:2: {{1,2}} is not a placeholder"),
+        ("a.cpp.jinja", "{{ -1, 1 }}\n", "is not a placeholder"),
+        ("a.cpp.jinja", "{{device_name}}\n", "is not a placeholder"),
+        ("a.cpp.jinja", "{{ divice_name }}\n", "copier.yml has no variable divice_name"),
+        ("a.cpp.jinja", "{% if features %}\n", "no logic in sources"),
+        ("a.py.jinja", "{% for x in features %}\n", "no logic in sources"),
+        ("a.md.jinja", "{% for x in features %}\n", "only if, elif, else and endif"),
+        ("a.md.jinja", "## Title {#anchor}\n", "is a comment of Jinja"),
+        ("a.md.jinja", "a {{ device_name\n", '"{{" is not closed'),
+        ("a.cpp", "int a[2][1] = {{1}, {2}};\n", 'template/a.cpp:1: "{{" in a file that is copied as it is'),
+        ("a.md", "{{ device_name }}\n", "copied as it is"),
+        ("a.cpp", "// see OpenReg\n", 'template/a.cpp:1: "OpenReg" is the example\'s name'),
+        ("openreg/a.cpp", "\n", 'path: "openreg" is the example\'s name'),
+        ("{{ divice_name }}/a.cpp", "\n", "path: {{ divice_name }}: copier.yml has no variable"),
+        ('a"b.cpp', "\n", "path: double quote"),
+        ("a.cpp", "a\r\n", "carriage return"),
+        ("a.cpp.jinja", "", "empty: it needs no suffix"),
+    ],
+)
+def test_found(tree: Source, name: str, text: str, expected: str) -> None:
+    found = problems(tree, name, text)
+    assert len(found) >= 1
+    assert expected in found[0]
+
+
+def test_suffixed_twin(tree: Source) -> None:
+    problems(tree, "a.h", "x\n")
+    assert "would be ignored" in problems(tree, "a.h.jinja", "{{ device_name }}\n")[0]

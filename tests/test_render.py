@@ -1,0 +1,213 @@
+"""What a rendered project looks like, for every row of the matrix of names and answers."""
+
+from __future__ import annotations
+
+import ast
+import os
+import re
+import shutil
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+import tomllib
+import yaml
+from torch_backend.formatting import format_cpp
+from torch_backend.layout import FEATURES
+from torch_backend.source import Source
+
+from .conftest import ROOT, answers_of, render_into, text_files
+
+# The prefix of the example's C API.
+PREFIX = re.compile(r"(?<![A-Za-z0-9])or(?=[A-Z][a-z])|(?<![A-Za-z0-9_])OR_(?=[A-Z])")
+DELIMITER = re.compile(r"(?<!\$)\{\{|\{%|(?<!\$)\{#")
+
+LICENCE_WORDS = {
+    "BSD-3-Clause": "BSD 3-Clause License",
+    "Apache-2.0": "Apache License",
+    "MIT": "MIT License",
+    "proprietary": "All rights reserved",
+}
+
+
+def test_no_name_of_the_example_is_left(project: Path) -> None:
+    found = [str(p.relative_to(project)) for p in project.rglob("*") if re.search("openreg", p.name, re.IGNORECASE)]
+    for path, text in text_files(project):
+        for number, line in enumerate(text.splitlines(), 1):
+            if re.search("openreg", line, re.IGNORECASE) or PREFIX.search(line):
+                found.append(f"{path}:{number}: {line}")
+    assert not found
+
+
+def test_no_delimiter_is_left(project: Path) -> None:
+    typed = [str(value) for value in answers_of(project).values()]
+    found = [str(p.relative_to(project)) for p in project.rglob("*") if DELIMITER.search(p.name)]
+    for path, text in text_files(project):
+        for number, line in enumerate(text.splitlines(), 1):
+            rest = line
+            for value in typed:
+                rest = rest.replace(value, "")
+            if DELIMITER.search(rest) and path != ".copier-answers.yml":
+                found.append(f"{path}:{number}: {line}")
+    assert not found
+    assert not list(project.rglob("*.jinja"))
+
+
+def test_python_parses(project: Path) -> None:
+    files = list(project.rglob("*.py")) + list(project.rglob("*.pyi"))
+    assert files
+    for path in files:
+        ast.parse(path.read_text(encoding="utf-8"), str(path))
+
+
+def test_data_files_load(project: Path) -> None:
+    for path in project.rglob("*.toml"):
+        tomllib.loads(path.read_text(encoding="utf-8"))
+    for path in [*project.rglob("*.yml"), *project.rglob("*.yaml")]:
+        list(yaml.safe_load_all(path.read_text(encoding="utf-8")))
+
+
+def test_metadata_are_the_answers(project: Path) -> None:
+    answers = answers_of(project)
+    metadata = tomllib.loads((project / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    assert metadata["name"].replace("-", "_") == answers["package_name"]
+    assert metadata["description"] == answers["description"]
+    assert metadata["authors"] == [{"name": answers["author"], "email": answers["author_email"]}]
+    licence = "LicenseRef-Proprietary" if answers["license"] == "proprietary" else answers["license"]
+    assert metadata["license"] == licence
+    assert answers["repository_url"] in metadata["urls"].values()
+    assert "torch>=2.13,<2.14" in [dependency.replace(" ", "") for dependency in metadata["dependencies"]]
+    assert metadata["entry-points"]["torch.backends"] == {
+        answers["package_name"]: f"{answers['package_name']}:_autoload"
+    }
+
+
+def test_licence(project: Path) -> None:
+    answers = answers_of(project)
+    text = (project / "LICENSE").read_text(encoding="utf-8")
+    assert LICENCE_WORDS[answers["license"]] in text
+    assert answers["author"] in text or answers["license"] == "Apache-2.0"
+
+
+def test_paths_follow_the_names(project: Path) -> None:
+    answers = answers_of(project)
+    sdk, package = answers["sdk_name"], answers["package_name"]
+    assert (project / "third_party" / sdk / "include" / sdk / f"{sdk}.h").is_file()
+    assert (project / "python" / package / answers["device_name"] / "__init__.py").is_file()
+    assert (project / "csrc" / "device").is_dir()
+
+
+def test_features_are_whole_paths(project: Path) -> None:
+    chosen = answers_of(project)["features"]
+    for feature, paths in FEATURES.items():
+        for path in paths:
+            assert (project / path).exists() == (feature in chosen), path
+
+
+def test_cmake_defaults_are_the_answers(project: Path) -> None:
+    answers = answers_of(project)
+    text = "\n".join(p.read_text(encoding="utf-8") for p in project.rglob("CMakeLists.txt"))
+    assert re.search(rf"NUM_DEVICES\W{{1,3}}{answers['num_devices']}\b", text)
+    assert re.search(rf"DEVICE_MEMORY\W{{1,3}}{answers['device_memory']}\b", text)
+
+
+def test_cpp_is_formatted(project: Path) -> None:
+    assert format_cpp(project, check=True) > 0
+
+
+@pytest.mark.parametrize("arguments", [("format", "--check"), ("check",)], ids=" ".join)
+def test_python_is_formatted_and_clean(project: Path, arguments: tuple[str, ...]) -> None:
+    command = ["ruff", *arguments, "--no-cache", "."]
+    done = subprocess.run(command, cwd=project, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_scripts_keep_their_run_bit(project: Path) -> None:
+    for path in (p for p in project.rglob("*") if p.is_file()):
+        with path.open("rb") as stream:
+            runnable = stream.read(2) == b"#!"
+        assert os.access(path, os.X_OK) == runnable, path
+
+
+def test_rendering_twice_gives_the_same_bytes(source: Source, tmp_path: Path) -> None:
+    first, second = (render_into(source, tmp_path / name) for name in ("a", "b"))
+    assert _bytes(first) == _bytes(second)
+
+
+def test_rendering_over_itself_changes_nothing(source: Source, tmp_path: Path) -> None:
+    project = render_into(source, tmp_path / "project")
+    before = _bytes(project)
+    render_into(source, project)
+    assert _bytes(project) == before
+
+
+def test_hostile_answers_are_not_evaluated(source: Source, tmp_path: Path) -> None:
+    project = render_into(source, tmp_path / "project", description="{{ 6 * 7 }} {% raise %} $(touch x) `touch x`")
+    metadata = tomllib.loads((project / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    assert metadata["description"] == "{{ 6 * 7 }} {% raise %} $(touch x) `touch x`"
+
+
+def test_non_empty_folder_is_refused_by_copier_too(source: Source, tmp_path: Path) -> None:
+    (tmp_path / "keep.txt").write_text("mine")
+    with pytest.raises(ValueError, match="name a folder that does not exist yet"):
+        render_into(source, tmp_path)
+    assert [p.name for p in tmp_path.iterdir()] == ["keep.txt"]
+
+
+def test_empty_repository_is_accepted(source: Source, tmp_path: Path) -> None:
+    subprocess.run(["git", "init", "--quiet", str(tmp_path)], check=True)
+    assert (render_into(source, tmp_path) / "LICENSE").exists()
+
+
+@pytest.mark.parametrize("defaults", [True, False], ids=["--defaults", "--data"])
+def test_copier_command_needs_no_trust(source: Source, tmp_path: Path, defaults: bool) -> None:
+    given = [] if defaults else ["--data", "vendor_name=Zed", "--data", "features=[docs]"]
+    command = [
+        sys.executable,
+        "-m",
+        "copier",
+        "copy",
+        "--defaults",
+        *given,
+        str(source.root),
+        str(tmp_path / "project"),
+    ]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert "README.md says how to test it" in done.stderr
+    assert answers_of(tmp_path / "project")["vendor_name"] == ("Acme" if defaults else "Zed")
+
+
+def test_rendering_is_quick(source: Source, tmp_path: Path) -> None:
+    best = min(_timed(source, tmp_path / str(attempt)) for attempt in range(2))
+    assert best < 1.5
+
+
+def test_what_copier_copy_of_this_repository_gives(tmp_path: Path, source: Source) -> None:
+    """A clone renders as the snapshots of the other tests do."""
+    from .conftest import commit_all
+
+    repository = tmp_path / "repository"
+    shutil.copytree(source.root, repository)
+    shutil.copy2(ROOT / ".gitattributes", repository)
+    commit_all(repository, "template", tag="v1.0.0")
+    cloned = render_into(Source(repository), tmp_path / "cloned")
+    assert answers_of(cloned)["_commit"] == "v1.0.0"
+    assert _without_answers(_bytes(cloned)) == _without_answers(_bytes(render_into(source, tmp_path / "copied")))
+
+
+def _timed(source: Source, target: Path) -> float:
+    started = time.perf_counter()
+    render_into(source, target)
+    return time.perf_counter() - started
+
+
+def _bytes(project: Path) -> dict[str, Any]:
+    return {p.relative_to(project).as_posix(): p.read_bytes() for p in project.rglob("*") if p.is_file()}
+
+
+def _without_answers(tree: dict[str, Any]) -> dict[str, Any]:
+    return {name: content for name, content in tree.items() if name != ".copier-answers.yml"}
