@@ -1,4 +1,5 @@
 #include <ATen/EmptyTensor.h>
+#include <ATen/native/TensorFactories.h>
 #include <torch/library.h>
 
 #include "runtime/CachingAllocator.h"
@@ -34,11 +35,20 @@ at::Tensor emptyStrided(
   return at::detail::empty_strided_generic(size, stride, &cachingAllocator(), kDeviceKey, c10::dtype_or_default(dtype));
 }
 
+// Zeros without memory, which autograd uses for gradients that are known to vanish.
+at::Tensor efficientZeroTensor(
+    c10::IntArrayRef size, std::optional<at::ScalarType> dtype, std::optional<c10::Layout> layout, std::optional<c10::Device> device, std::optional<bool> pin_memory) {
+  checkOptions(layout, pin_memory);
+  at::native::ZeroTensorAllocator allocator(c10::Device(kDeviceType, indexOf(device)));
+  return at::detail::empty_generic(size, &allocator, kDeviceKey | c10::DispatchKeySet(c10::DispatchKey::ZeroTensor), c10::dtype_or_default(dtype), std::nullopt);
+}
+
 }  // namespace
 
 TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
   m.impl("empty.memory_format", TORCH_FN(emptyMemoryFormat));
   m.impl("empty_strided", TORCH_FN(emptyStrided));
+  m.impl("_efficientzerotensor", TORCH_FN(efficientZeroTensor));
 }
 
 }  // namespace openreg

@@ -4,6 +4,7 @@
 
 #include "runtime/CachingAllocator.h"
 #include "runtime/Storage.h"
+#include "runtime/Stream.h"
 
 // Operators that change which memory a tensor refers to, or how much of it.
 namespace openreg {
@@ -61,9 +62,15 @@ at::Tensor& setEmpty(at::Tensor& self) {
   return setStorageOffset(self, fresh.storage(), 0, {0}, {});
 }
 
+// Keeps the memory from being reused before the stream has passed this point.
+void recordStream(at::Tensor& self, c10::Stream stream) {
+  cachingAllocator().recordStream(self.storage().data_ptr(), Stream(stream));
+}
+
 }  // namespace
 
 TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
+  m.impl("record_stream", TORCH_FN(recordStream));
   m.impl("resize_", TORCH_FN(resize_));
   m.impl("set_", TORCH_FN(setEmpty));
   m.impl("set_.source_Storage", TORCH_FN(setStorage));

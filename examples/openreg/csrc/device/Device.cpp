@@ -69,7 +69,10 @@ Properties properties(int index) {
 }
 
 void uncheckedSetCurrent(int index) noexcept {
-  DEVICE_WARN(orSetDevice(index));
+  int previous = 0;
+  if (orGetDevice(&previous) != orSuccess || previous != index) {
+    DEVICE_WARN(orSetDevice(index));
+  }
 }
 
 MemoryInfo memoryInfo(int index) {
@@ -89,15 +92,6 @@ PriorityRange priorityRange() {
   PriorityRange range;
   DEVICE_CHECK(orDeviceGetStreamPriorityRange(&range.least, &range.greatest));
   return range;
-}
-
-bool inForkedChild() {
-  int index = 0;
-  const bool forked = orGetDevice(&index) == orErrorForked;
-  if (forked) {
-    orGetLastError();
-  }
-  return forked;
 }
 
 }  // namespace openreg::device

@@ -46,7 +46,4 @@ struct PriorityRange {
 };
 BACKEND_API PriorityRange priorityRange();
 
-// True in a child process that was forked after the parent had used the device. Nothing works there.
-BACKEND_API bool inForkedChild();
-
 }  // namespace openreg::device

@@ -2,6 +2,7 @@
 
 #include "device/Export.h"
 
+// PORTING: errors. Error.cpp asks your SDK for the name and the text of an error code; 0 has to be success.
 namespace openreg::device {
 
 // Turns a failed SDK call into the exception that PyTorch's users know. `code` is the SDK's error code (0 is success),
@@ -14,18 +15,18 @@ BACKEND_API void warnError(int code, const char* call) noexcept;
 
 }  // namespace openreg::device
 
-#define DEVICE_CHECK(call)                                                                                \
-  do {                                                                                                    \
-    const int device_check_code = static_cast<int>(call);                                                 \
-    if (device_check_code != 0) [[unlikely]] {                                                            \
+#define DEVICE_CHECK(call) \
+  do { \
+    const int device_check_code = static_cast<int>(call); \
+    if (device_check_code != 0) [[unlikely]] { \
       ::openreg::device::throwError(device_check_code, #call, __FILE__, __LINE__, __func__); \
-    }                                                                                                     \
+    } \
   } while (false)
 
-#define DEVICE_WARN(call)                                       \
-  do {                                                          \
-    const int device_check_code = static_cast<int>(call);       \
-    if (device_check_code != 0) [[unlikely]] {                  \
-      ::openreg::device::warnError(device_check_code, #call);   \
-    }                                                           \
+#define DEVICE_WARN(call) \
+  do { \
+    const int device_check_code = static_cast<int>(call); \
+    if (device_check_code != 0) [[unlikely]] { \
+      ::openreg::device::warnError(device_check_code, #call); \
+    } \
   } while (false)

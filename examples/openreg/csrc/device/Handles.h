@@ -6,6 +6,7 @@
 #include "device/Stream.h"
 
 // The SDK's types behind the opaque handles of the seam. For the sources of this folder only.
+// PORTING: put the types of your SDK here, and its header above.
 namespace openreg::device {
 
 inline orStream_t unwrap(StreamHandle stream) {

@@ -2,6 +2,10 @@
 
 #include <c10/util/Exception.h>
 
+#if !defined(_WIN32)
+#include <pthread.h>
+#endif
+
 #include <atomic>
 
 #include "device/Device.h"
@@ -10,6 +14,13 @@ namespace openreg {
 namespace {
 
 std::atomic<bool> initialized{false};
+std::atomic<bool> bad_fork{false};
+
+// A device does not survive a fork: its queues and worker threads stay with the parent.
+void markBadFork() {
+  initialized = false;
+  bad_fork = true;
+}
 
 }  // namespace
 
@@ -70,18 +81,22 @@ bool isInitialized() noexcept {
 }
 
 void ensureInitialized() {
-  if (isInitialized() && !inBadFork()) [[likely]] {
+  if (isInitialized()) [[likely]] {
     return;
   }
   TORCH_CHECK(
       !inBadFork(), "Cannot re-initialize ", c10::get_privateuse1_backend(), " in a forked subprocess. To use ", c10::get_privateuse1_backend(),
       " with multiprocessing, you must use the 'spawn' start method");
   TORCH_CHECK(deviceCount() > 0, "No ", c10::get_privateuse1_backend(), " device is available on this machine");
-  initialized.store(true, std::memory_order_relaxed);
+#if !defined(_WIN32)
+  static const int registered = pthread_atfork(nullptr, nullptr, &markBadFork);
+  TORCH_INTERNAL_ASSERT(registered == 0);
+#endif
+  initialized = true;
 }
 
 bool inBadFork() {
-  return device::inForkedChild();
+  return bad_fork.load(std::memory_order_relaxed);
 }
 
 }  // namespace openreg

@@ -66,9 +66,8 @@ int greatestSlot() {
   return slot;
 }
 
-// Odd id: position and priority slot of a pooled stream.
 c10::StreamId encode(size_t priority_slot, size_t position) {
-  return static_cast<c10::StreamId>(((position * kMaxPriorities + priority_slot) << 1) | 1);
+  return -1 - static_cast<c10::StreamId>(position * kMaxPriorities + priority_slot);
 }
 
 thread_local std::array<c10::StreamId, kMaxDevices> current_streams{};
@@ -81,8 +80,8 @@ device::StreamHandle handleOf(c10::StreamId id, c10::DeviceIndex index) {
   if (id == 0) {
     return streamsOf(index).defaultHandle(index);
   }
-  if ((id & 1) != 0) {
-    const auto slot = static_cast<size_t>(id) >> 1;
+  if (id < 0) {
+    const auto slot = static_cast<size_t>(-1 - id);
     return streamsOf(index).pooled(slot % kMaxPriorities, slot / kMaxPriorities, index);
   }
   return reinterpret_cast<device::StreamHandle>(id);  // NOLINT: an external stream's id is its handle
@@ -124,7 +123,7 @@ Stream streamFromPool(int priority, c10::DeviceIndex index) {
 
 Stream streamFromExternal(device::StreamHandle handle, c10::DeviceIndex index) {
   checkDeviceIndex(index);
-  TORCH_CHECK_VALUE(handle != nullptr, "an external stream needs the handle of a stream, got a null pointer");
+  TORCH_CHECK_VALUE(reinterpret_cast<c10::StreamId>(handle) > 0, "an external stream needs the handle of a stream, got ", handle);
   TORCH_CHECK_VALUE(
       device::streamDevice(handle) == index, "the external stream belongs to device ", device::streamDevice(handle), ", not to device ", static_cast<int>(index));
   return Stream(makeStream(reinterpret_cast<c10::StreamId>(handle), index));

@@ -9,8 +9,8 @@ namespace openreg {
 
 // A c10::Stream that is known to be one of this backend's, with its SDK handle.
 //
-// Stream ids: 0 is the device's default stream; odd ids name a stream of the pool; every other id is the handle of a
-// stream that somebody else created ("external"), which the SDK aligns to at least two bytes.
+// Stream ids: 0 is the device's default stream, negative ids name a stream of the pool, and a positive id is the handle
+// of a stream that somebody else created ("external").
 class BACKEND_API Stream {
  public:
   // Raises if `stream` belongs to another device type.

@@ -62,9 +62,8 @@ def rename_backend() -> None:
 
 def register_module() -> None:
     """Make the device module an attribute of torch, and its submodules importable below it."""
-    from . import openreg as module
-
-    torch._register_device_module(DEVICE_NAME, module)  # type: ignore[no-untyped-call]
+    module = import_module(f"{__package__}.{DEVICE_NAME}")
+    torch._register_device_module(DEVICE_NAME, module)
     for name in module.SUBMODULES:
         # Otherwise `import torch.<device>.<name>` would load a second copy of it.
         sys.modules[f"torch.{DEVICE_NAME}.{name}"] = getattr(module, name)

@@ -25,7 +25,7 @@ struct BiasReluArguments {
   int64_t columns;
 };
 
-// Runs on the device.
+// PORTING: the device's code. A real kernel takes the same block of arguments, and the addresses in it as they are.
 template <class T>
 void biasReluKernel(const BiasReluArguments<T>& arguments) {
   const T* input = device::toKernelAddress(arguments.input);

@@ -12,6 +12,7 @@ namespace openreg {
 namespace {
 
 // Returns the output and the mask of kept elements (bool).
+// PORTING: replace by a fused kernel that draws from your device's generator.
 std::tuple<at::Tensor, at::Tensor> nativeDropout(const at::Tensor& input, double p, std::optional<bool> train) {
   if (input.numel() == 0 || !train.value_or(true)) {
     return {input.clone(), at::ones_like(input, at::kBool)};

@@ -16,6 +16,7 @@ void runOnHost(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
 
 }  // namespace
 
+// PORTING: add what your chip leaves to the host; take an operator off the list once the device has a kernel for it.
 TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
   m.impl("linalg_eig", torch::CppFunction::makeFromBoxedFunction<&runOnHost>());
   m.impl("linalg_lstsq", torch::CppFunction::makeFromBoxedFunction<&runOnHost>());

@@ -56,13 +56,11 @@ def reset_fallback_counts() -> None:
 
 def _name(operator: str | OpOverload[..., Any]) -> str:
     """Return the dispatcher's name of `operator`, after a check that it exists."""
-    text = operator.name() if isinstance(operator, OpOverload) else operator  # type: ignore[no-untyped-call]
+    text = operator.name() if isinstance(operator, OpOverload) else operator
     full = text if "::" in text else f"aten::{text}"
     name, _, overload = full.partition(".")
     try:
         torch._C._dispatch_find_schema_or_throw(name, overload)
     except RuntimeError:
-        raise ValueError(
-            f"there is no operator '{full}' (write the overload too: 'aten::add.Tensor')"
-        ) from None
+        raise ValueError(f"there is no operator '{full}' (write the overload too: 'aten::add.Tensor')") from None
     return full

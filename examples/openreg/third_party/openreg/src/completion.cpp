@@ -1,10 +1,24 @@
 #include "completion.h"
 
 #include <chrono>
+#if defined(__x86_64__) || defined(_M_X64)
+#include <immintrin.h>
+#endif
 
 #include "stream.h"
 
 namespace emulator {
+
+namespace {
+
+// Leaves the core to its other hardware thread for a moment.
+void pause() {
+#if defined(__x86_64__) || defined(_M_X64)
+  _mm_pause();
+#endif
+}
+
+}  // namespace
 
 std::int64_t now() {
   return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch()).count();
@@ -25,6 +39,10 @@ void Completion::complete() {
 }
 
 void Completion::wait() {
+  // What is short is over sooner than a thread falls asleep and wakes up.
+  for (int spin = 0; spin < 500 && !done(); ++spin) {
+    pause();
+  }
   std::unique_lock lock(mutex_);
   arrived_.wait(lock, [this] { return done_.load(std::memory_order_relaxed); });
 }

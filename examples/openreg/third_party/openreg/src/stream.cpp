@@ -5,24 +5,11 @@
 #if defined(__GLIBCXX__)
 #include <cxxabi.h>
 #endif
-#if defined(__x86_64__) || defined(_M_X64)
-#include <immintrin.h>
-#endif
 
 #include "device.h"
 #include "runtime.h"
 
 namespace emulator {
-namespace {
-
-void pause() {
-#if defined(__x86_64__) || defined(_M_X64)
-  _mm_pause();
-#endif
-}
-
-}  // namespace
-
 Status invoke(Kernel function, void* arguments) {
   try {
     function(arguments);
@@ -73,13 +60,6 @@ Status Stream::runInline(ThreadState& thread, Kernel function, void* arguments) 
 }
 
 Status Stream::waitForTurn() {
-  // Another thread inside of a short kernel is done sooner than a thread falls asleep and wakes up.
-  for (int spin = 0; spin < 200 && state_.load(std::memory_order_relaxed) == kOwned; ++spin) {
-    pause();
-  }
-  if (tryTake()) {
-    return Status::Success;
-  }
   if (WorkerPool::exiting()) {
     return fail(Status::NotSupported, "the process is exiting and queued work is not run any more");
   }

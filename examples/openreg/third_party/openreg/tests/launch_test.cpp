@@ -38,10 +38,11 @@ TEST(Launch, InlineWaitsForItsTurn) {
     gate.open();
   });
   struct Check {
-    std::atomic<bool>* opened;
-    bool in_order;
+    std::atomic<bool>* opened = nullptr;
+    bool in_order = false;
     Where where;
-  } check{&opened, false, {}};
+  } check;
+  check.opened = &opened;
   const auto body = [](void* arguments) {
     auto& check = *static_cast<Check*>(arguments);
     check.in_order = *check.opened;
@@ -76,7 +77,8 @@ TEST(Launch, QueuedArgumentsAreCopied) {
   };
   int result = 0;
   {
-    Arguments arguments{&result, {}};
+    Arguments arguments = {};
+    arguments.result = &result;
     arguments.values[99] = 12;
     const auto body = [](void* place) {
       EXPECT_EQ(0u, reinterpret_cast<std::uintptr_t>(place) % 16);

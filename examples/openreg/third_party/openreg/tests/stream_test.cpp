@@ -194,14 +194,15 @@ TEST(Stream, UrgentStreamsAreServedFirst) {
   const StreamGuard middle(-1);
   const StreamGuard high(-2);
   std::vector<int> order;
-  for (const auto& [stream, number] : {std::pair<orStream_t, int>{low, 0}, {middle, 1}, {high, 2}}) {
+  const orStream_t streams[] = {low, middle, high};
+  for (int number = 0; number < 3; ++number) {
     struct HostEntry {
       static void run(void* entry) {
         Entry::run(entry);
         delete static_cast<Entry*>(entry);
       }
     };
-    ASSERT_OK(orLaunchHostFunc(&HostEntry::run, new Entry{&order, number}, stream));
+    ASSERT_OK(orLaunchHostFunc(&HostEntry::run, new Entry{&order, number}, streams[number]));
   }
   gates[0].open();
   for (const orStream_t stream : {low.handle, middle.handle, high.handle}) {

@@ -21,8 +21,8 @@ inline std::string launchMode() {
 }
 
 // Where every submission has completed at once, nothing can be observed while it is pending.
-#define SKIP_IF_BLOCKING()                                         \
-  if (launchMode() == "blocking") {                                \
+#define SKIP_IF_BLOCKING() \
+  if (launchMode() == "blocking") { \
     GTEST_SKIP() << "no work is ever pending in this launch mode"; \
   }
 

@@ -78,11 +78,11 @@ inline Status settle(Runtime& runtime, ThreadState& thread, Stream& stream, Stat
 }
 
 // Returns from the function if the expression is not Success.
-#define EMULATOR_TRY(expression)                                                 \
-  do {                                                                           \
+#define EMULATOR_TRY(expression) \
+  do { \
     if (const Status try_status = (expression); try_status != Status::Success) { \
-      return try_status;                                                         \
-    }                                                                            \
+      return try_status; \
+    } \
   } while (false)
 
 }  // namespace emulator::api

@@ -19,7 +19,7 @@ static_assert(static_cast<int>(Status::Unknown) == orErrorUnknown);
 
 const char* orGetErrorName(orError_t error) {
 #define EMULATOR_NAME(enumerator) \
-  case enumerator:                \
+  case enumerator: \
     return #enumerator
   switch (error) {
     EMULATOR_NAME(orSuccess);
