@@ -1,0 +1,31 @@
+"""The device as a PyTorch backend. ``import torch`` loads it by itself: entry point group ``torch.backends``."""
+
+from typing import Any
+
+_loaded = False
+
+
+def _autoload() -> None:
+    """Make the device known to PyTorch. The entry point; a second call does nothing."""
+    global _loaded
+    if _loaded:
+        return
+    from . import _registration
+
+    for step in _registration.STEPS:
+        step()
+    _loaded = True
+
+
+def __getattr__(name: str) -> Any:
+    if name == "__version__":
+        from importlib.metadata import version
+
+        return version(__name__)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+# Below `_autoload`, because with autoload on, this very import calls it while the present module is half made.
+import torch  # noqa: E402, F401
+
+_autoload()

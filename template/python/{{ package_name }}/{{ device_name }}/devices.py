@@ -1,0 +1,94 @@
+"""Which devices there are, which one is current, and what they can do."""
+
+from typing import Any
+
+import torch
+
+from .. import _C
+from .._build_info import DEVICE_NAME
+from ._utils import DeviceLike, existing_index
+
+
+def init() -> None:
+    """Initialise the devices now, rather than at the first use. Raises RuntimeError in a forked child."""
+    _C._init()
+
+
+# Core calls this one by name, before it makes the first tensor on the device.
+_lazy_init = init
+
+
+def is_initialized() -> bool:
+    """Return whether this process has used the devices."""
+    return _C._is_initialized() and not _C._is_in_bad_fork()
+
+
+def _is_in_bad_fork() -> bool:
+    """Return whether this process was forked from one that had used the devices, and so cannot use them itself."""
+    return _C._is_in_bad_fork()
+
+
+def is_available() -> bool:
+    """Return whether there is a device. Does not initialise it."""
+    return _C._get_device_count() > 0
+
+
+def device_count() -> int:
+    """Return the number of devices. Does not initialise them."""
+    return _C._get_device_count()
+
+
+def current_device() -> int:
+    """Return the index of the current device of this thread."""
+    return torch.accelerator.current_device_index()
+
+
+def set_device(device: DeviceLike) -> None:
+    """Make `device` the current device of this thread. Prefer ``with device(...)``, which restores the previous one."""
+    torch.accelerator.set_device_index(existing_index(device))
+
+
+def synchronize(device: DeviceLike = None) -> None:
+    """Wait until all streams of `device` have done their work. None is the current device."""
+    torch.accelerator.synchronize(existing_index(device))
+
+
+class device(torch.accelerator.device_index):
+    """Context manager that makes `device` the current one. None changes nothing."""
+
+    def __init__(self, device: DeviceLike) -> None:
+        super().__init__(None if device is None else existing_index(device))
+
+
+class device_of(device):
+    """Context manager that makes the device of a tensor or storage current. Objects elsewhere change nothing."""
+
+    def __init__(self, obj: torch.Tensor | torch.UntypedStorage | torch.TypedStorage) -> None:
+        super().__init__(obj.device if obj.device.type == DEVICE_NAME else None)
+
+
+def get_device_properties(device: DeviceLike = None) -> _C._DeviceProperties:
+    """Return name, version and sizes of `device`. Memory is in bytes."""
+    return _C._get_device_properties(existing_index(device))
+
+
+def get_device_name(device: DeviceLike = None) -> str:
+    """Return the name of the product."""
+    return get_device_properties(device).name
+
+
+def get_device_capability(device: DeviceLike = None) -> tuple[int, int]:
+    """Return the (major, minor) version of the hardware. Dtypes are in ``torch.accelerator.get_device_capability``."""
+    properties = get_device_properties(device)
+    return properties.major, properties.minor
+
+
+def can_device_access_peer(device: DeviceLike, peer_device: DeviceLike) -> bool:
+    """Return whether `device` can read and write the memory of `peer_device`."""
+    return _C._can_access_peer(existing_index(device), existing_index(peer_device))
+
+
+def is_bf16_supported(including_emulation: bool = True) -> bool:
+    """Return whether tensors of dtype bfloat16 can be made and computed with."""
+    capability: dict[str, Any] = torch.accelerator.get_device_capability(current_device())
+    return torch.bfloat16 in capability["supported_dtypes"]

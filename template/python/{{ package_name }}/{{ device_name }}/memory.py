@@ -1,0 +1,134 @@
+"""Memory of the devices and pinned memory of the host. All sizes are in bytes."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+from torch.accelerator import empty_cache, empty_host_cache
+
+from .. import _C
+from ._utils import DeviceLike, existing_index
+
+__all__ = [
+    "empty_cache",
+    "empty_host_cache",
+    "host_memory_stats",
+    "host_memory_stats_as_nested_dict",
+    "max_memory_allocated",
+    "max_memory_reserved",
+    "mem_get_info",
+    "memory_allocated",
+    "memory_reserved",
+    "memory_stats",
+    "memory_stats_as_nested_dict",
+    "memory_summary",
+    "reset_accumulated_host_memory_stats",
+    "reset_accumulated_memory_stats",
+    "reset_peak_host_memory_stats",
+    "reset_peak_memory_stats",
+]
+
+
+def memory_allocated(device: DeviceLike = None) -> int:
+    """Return how much memory tensors on `device` occupy."""
+    return torch.accelerator.memory_allocated(existing_index(device))
+
+
+def max_memory_allocated(device: DeviceLike = None) -> int:
+    """Return the peak of `memory_allocated` since the start or the last `reset_peak_memory_stats`."""
+    return torch.accelerator.max_memory_allocated(existing_index(device))
+
+
+def memory_reserved(device: DeviceLike = None) -> int:
+    """Return how much memory the allocator holds on `device`, whether tensors occupy it or not."""
+    return torch.accelerator.memory_reserved(existing_index(device))
+
+
+def max_memory_reserved(device: DeviceLike = None) -> int:
+    """Return the peak of `memory_reserved` since the start or the last `reset_peak_memory_stats`."""
+    return torch.accelerator.max_memory_reserved(existing_index(device))
+
+
+def memory_stats(device: DeviceLike = None) -> dict[str, Any]:
+    """Return the allocator's statistics of `device`, with the keys of ``torch.accelerator.memory_stats``."""
+    return torch.accelerator.memory_stats(existing_index(device))
+
+
+def memory_stats_as_nested_dict(device: DeviceLike = None) -> dict[str, Any]:
+    """Return `memory_stats` with one level of dictionary for each part of a key."""
+    return _nested(memory_stats(device))
+
+
+def reset_peak_memory_stats(device: DeviceLike = None) -> None:
+    """Let the peaks in `memory_stats` start again from the current values."""
+    torch.accelerator.reset_peak_memory_stats(existing_index(device))
+
+
+def reset_accumulated_memory_stats(device: DeviceLike = None) -> None:
+    """Let the totals in `memory_stats`, ``allocated`` and ``freed``, start again from zero."""
+    torch.accelerator.reset_accumulated_memory_stats(existing_index(device))
+
+
+def mem_get_info(device: DeviceLike = None) -> tuple[int, int]:
+    """Return the free and the total memory of `device`, as the device itself sees them."""
+    return torch.accelerator.get_memory_info(existing_index(device))
+
+
+def host_memory_stats() -> dict[str, int]:
+    """Return the statistics of pinned memory, by the keys of ``torch.cuda.host_memory_stats``. Times in us."""
+    return _C._host_memory_stats()
+
+
+def host_memory_stats_as_nested_dict() -> dict[str, Any]:
+    """Return `host_memory_stats` with one level of dictionary for each part of a key."""
+    return _nested(host_memory_stats())
+
+
+def reset_peak_host_memory_stats() -> None:
+    """Let the peaks in `host_memory_stats` start again from the current values."""
+    _C._reset_peak_host_memory_stats()
+
+
+def reset_accumulated_host_memory_stats() -> None:
+    """Let the totals in `host_memory_stats` start again from zero."""
+    _C._reset_accumulated_host_memory_stats()
+
+
+def memory_summary(device: DeviceLike = None, abbreviated: bool = False) -> str:
+    """Return the statistics of `device` as a table. `abbreviated` leaves out the rows of single memory pools."""
+    index = existing_index(device)
+    stats = memory_stats(index)
+    columns = ("current", "peak", "allocated", "freed")
+    free, total = mem_get_info(index)
+    lines = [
+        f"Memory of device {index}: {_size(total - free)} of {_size(total)} in use",
+        f"{'':<36}" + "".join(f"{column:>14}" for column in columns),
+    ]
+    for row in dict.fromkeys(key.rpartition(".")[0] for key in stats if key.count(".") == 2):
+        if abbreviated and not row.endswith(".all"):
+            continue
+        show = _size if "bytes" in row else str
+        lines.append(f"{row:<36}" + "".join(f"{show(stats[f'{row}.{column}']):>14}" for column in columns))
+    lines += [f"{key:<36}{value:>14}" for key, value in stats.items() if key.startswith("num_")]
+    return "\n".join(lines)
+
+
+def _size(count: int) -> str:
+    """Return `count` bytes in the largest unit that leaves at least one."""
+    value = float(count)
+    for unit in ("B", "KiB", "MiB"):
+        if abs(value) < 1024:
+            return f"{value:.0f} {unit}" if unit == "B" else f"{value:.1f} {unit}"
+        value /= 1024
+    return f"{value:.1f} GiB"
+
+
+def _nested(flat: Mapping[str, Any]) -> dict[str, Any]:
+    result: dict[str, Any] = {}
+    for key, value in flat.items():
+        *parents, last = key.split(".")
+        level = result
+        for parent in parents:
+            level = level.setdefault(parent, {})
+        level[last] = value
+    return result

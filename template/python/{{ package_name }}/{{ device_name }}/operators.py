@@ -1,0 +1,66 @@
+"""How operators without a kernel of their own run, and which ones did: the list of kernels still to write."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, Literal, TypeAlias
+
+import torch
+from torch._ops import OpOverload
+
+from .. import _C
+
+Policy: TypeAlias = Literal["emulate", "cpu", "error"]
+"""``emulate`` runs the CPU kernel in place on device memory, ``cpu`` copies operands to the host and results back,
+``error`` refuses."""
+
+
+def set_fallback_policy(policy: Policy, warn: bool = False) -> None:
+    """Choose how operators without a kernel run, in the whole process. `warn` reports the first use of each."""
+    _C._set_fallback_policy(policy, warn)
+
+
+def get_fallback_policy() -> Policy:
+    """Return the policy in force."""
+    return _C._get_fallback_policy()[0]
+
+
+@contextmanager
+def fallback_policy(policy: Policy, warn: bool = False) -> Iterator[None]:
+    """Set the policy for a ``with`` block. It holds for all threads, not only for the one that enters the block."""
+    before = _C._get_fallback_policy()
+    set_fallback_policy(policy, warn)
+    try:
+        yield
+    finally:
+        set_fallback_policy(*before)
+
+
+def set_operator_policy(operator: str | OpOverload[..., Any], policy: Policy | None) -> None:
+    """Choose how one operator runs, whatever the policy of the others. None takes the choice back.
+
+    The operator is an overload, such as ``torch.ops.aten.add.Tensor``, or its name, such as ``"aten::add.Tensor"``.
+    Raises ValueError if there is no such operator.
+    """
+    _C._set_operator_policy(_name(operator), policy)
+
+
+def fallback_counts() -> dict[str, int]:
+    """Return how often each operator ran without a kernel of its own, by name, the most frequent first."""
+    return dict(_C._fallback_counts())
+
+
+def reset_fallback_counts() -> None:
+    """Count from zero again."""
+    _C._reset_fallback_counts()
+
+
+def _name(operator: str | OpOverload[..., Any]) -> str:
+    """Return the dispatcher's name of `operator`, after a check that it exists."""
+    text = operator.name() if isinstance(operator, OpOverload) else operator
+    full = text if "::" in text else f"aten::{text}"
+    name, _, overload = full.partition(".")
+    try:
+        torch._C._dispatch_find_schema_or_throw(name, overload)
+    except RuntimeError:
+        raise ValueError(f"there is no operator '{full}' (write the overload too: 'aten::add.Tensor')") from None
+    return full

@@ -1,0 +1,71 @@
+"""Fixtures for all tests. The device's name is asked for, never written: the same tests hold for every backend."""
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+import torch
+
+DEVICE = torch._C._get_privateuse1_backend_name()
+if DEVICE == "privateuseone":
+    pytest.exit("no backend is loaded: install this project, and leave TORCH_DEVICE_BACKEND_AUTOLOAD alone", 2)
+MODULE = torch.get_device_module(DEVICE)
+PACKAGE = MODULE.__name__.partition(".")[0]
+PROJECT = Path(__file__).resolve().parent.parent
+
+
+@pytest.fixture(scope="session")
+def device() -> str:
+    """The name of the device type, as in ``torch.ones(2, device=device)``."""
+    return DEVICE
+
+
+@pytest.fixture(scope="session")
+def device_module() -> ModuleType:
+    """What users see as ``torch.<device>``."""
+    return MODULE
+
+
+@pytest.fixture
+def second_device() -> torch.device:
+    """A device other than the one that is current by default."""
+    if MODULE.device_count() < 2:
+        pytest.skip("this needs two devices")
+    return torch.device(DEVICE, 1)
+
+
+@pytest.fixture(autouse=True)
+def _same_device_and_stream_after_the_test() -> Iterator[None]:
+    index = MODULE.current_device()
+    stream = MODULE.current_stream()
+    yield
+    assert (MODULE.current_device(), MODULE.current_stream()) == (index, stream)
+
+
+RunPython = Callable[..., subprocess.CompletedProcess[str]]
+
+
+@pytest.fixture(scope="session")
+def run_python(tmp_path_factory: pytest.TempPathFactory) -> RunPython:
+    """Run a script in a process of its own: ``run_python(code, cwd=..., env=...)``. `device` and `package` are in it.
+
+    The process starts in an empty folder, so that nothing is imported from the working folder by accident.
+    """
+    folder = tmp_path_factory.mktemp("elsewhere")
+
+    def run(code: str, cwd: Path = folder, env: dict[str, str] | None = None) -> subprocess.CompletedProcess[str]:
+        code = f"device, package = {DEVICE!r}, {PACKAGE!r}\n{code}"
+        return subprocess.run(
+            [sys.executable, "-c", code],
+            cwd=cwd,
+            env=os.environ | (env or {}),
+            capture_output=True,
+            text=True,
+            timeout=120,
+        )
+
+    return run

@@ -1,0 +1,112 @@
+"""Events: points in a stream that can be asked, awaited and timed."""
+
+from types import ModuleType
+
+import pytest
+import torch
+
+
+def test_event_that_was_never_recorded(device: str) -> None:
+    event = torch.Event(device)
+    assert event.query()
+    event.synchronize()
+    event.wait(torch.Stream(device))
+
+
+def test_record_and_query(device: str, device_module: ModuleType) -> None:
+    event = torch.Event(device)
+    x = torch.ones(100, device=device) + 1
+    event.record()
+    event.synchronize()
+    assert event.query()
+    assert event.device == torch.device(device, 0)
+    assert torch.equal(x.cpu(), torch.full((100,), 2.0))
+    assert isinstance(device_module.current_stream().record_event(), torch.Event)
+
+
+def test_wait_orders_streams(device: str) -> None:
+    first, second = torch.Stream(device), torch.Stream(device)
+    x = torch.zeros(1000, device=device)
+    torch.accelerator.synchronize()
+    event = torch.Event(device)
+    for i in range(50):
+        with first:
+            x.add_(i)
+            event.record()
+        event.wait(second)
+        with second:
+            x.mul_(0.5)
+        first.wait_event(second.record_event())
+    first.synchronize()
+    expected = 0.0
+    for i in range(50):
+        expected = (expected + i) * 0.5
+    torch.testing.assert_close(x.cpu(), torch.full((1000,), expected))
+
+
+def test_wait_across_devices(device: str, second_device: torch.device) -> None:
+    x = torch.zeros(1000, device=device)
+    torch.accelerator.synchronize()
+    here, there = torch.Stream(device), torch.Stream(second_device)
+    with here:
+        x.add_(5)
+        event = here.record_event()
+    there.wait_event(event)
+    with there:
+        y = x.to(second_device, non_blocking=True) * 2
+    there.synchronize()
+    assert torch.equal(y.cpu(), torch.full((1000,), 10.0))
+
+
+def test_wait_binds_to_the_record_made_before_it(device: str) -> None:
+    producer, consumer = torch.Stream(device), torch.Stream(device)
+    event = torch.Event(device)
+    event.record(producer)
+    consumer.wait_event(event)
+    event.record(consumer)  # a wait that looked at this record would wait for itself
+    consumer.synchronize()
+    assert consumer.query()
+    assert event.query()
+
+
+def test_elapsed_time(device: str) -> None:
+    events = [torch.Event(device, enable_timing=True) for _ in range(3)]
+    a = torch.randn(200, 200, device=device)
+    events[0].record()
+    a = a @ a
+    events[1].record()
+    a = a @ a
+    events[2].record()
+    events[2].synchronize()
+    first, second = events[0].elapsed_time(events[1]), events[1].elapsed_time(events[2])
+    assert first > 0
+    assert second > 0
+    assert events[0].elapsed_time(events[2]) == pytest.approx(first + second, rel=1e-3, abs=1e-3)
+    assert events[1].elapsed_time(events[0]) == pytest.approx(-first, rel=1e-3, abs=1e-3)
+
+
+def test_elapsed_time_has_conditions(device: str) -> None:
+    timed, untimed = torch.Event(device, enable_timing=True), torch.Event(device)
+    with pytest.raises(ValueError, match="enable_timing"):
+        timed.elapsed_time(untimed)
+    other = torch.Event(device, enable_timing=True)
+    with pytest.raises(ValueError, match="recorded"):
+        timed.elapsed_time(other)
+
+
+def test_event_stays_on_its_device(device: str, second_device: torch.device) -> None:
+    event = torch.Event(device)
+    event.record(torch.Stream(device))
+    with pytest.raises(RuntimeError, match="device"):
+        event.record(torch.Stream(second_device))
+
+
+def test_events_are_reused(device: str, device_module: ModuleType) -> None:
+    event = torch.Event(device, enable_timing=True, blocking=True)
+    for _ in range(20):
+        event.record()
+        event.synchronize()
+        assert event.query()
+    event.record()
+    device_module.synchronize()
+    assert event.query()

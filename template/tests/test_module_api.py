@@ -1,0 +1,263 @@
+"""The device module itself: the names users and PyTorch look for, its types, and the methods made for it."""
+
+import ast
+import importlib
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+import torch
+from conftest import PACKAGE
+from torch import nn
+
+# What generic code asks of a device module, whatever the device.
+EXPECTED = [
+    "Event",
+    "Stream",
+    "StreamContext",
+    "amp",
+    "can_device_access_peer",
+    "current_device",
+    "current_stream",
+    "default_generators",
+    "default_stream",
+    "device",
+    "device_count",
+    "device_of",
+    "empty_cache",
+    "get_device_capability",
+    "get_device_name",
+    "get_device_properties",
+    "get_rng_state",
+    "get_rng_state_all",
+    "get_stream_from_external",
+    "host_memory_stats",
+    "host_memory_stats_as_nested_dict",
+    "init",
+    "initial_seed",
+    "is_available",
+    "is_bf16_supported",
+    "is_initialized",
+    "manual_seed",
+    "manual_seed_all",
+    "max_memory_allocated",
+    "max_memory_reserved",
+    "mem_get_info",
+    "memory",
+    "memory_allocated",
+    "memory_reserved",
+    "memory_stats",
+    "memory_stats_as_nested_dict",
+    "memory_summary",
+    "random",
+    "reset_accumulated_host_memory_stats",
+    "reset_accumulated_memory_stats",
+    "reset_peak_host_memory_stats",
+    "reset_peak_memory_stats",
+    "seed",
+    "seed_all",
+    "set_device",
+    "set_rng_state",
+    "set_rng_state_all",
+    "set_stream",
+    "stream",
+    "streams",
+    "synchronize",
+]
+
+
+@pytest.mark.parametrize("name", EXPECTED)
+def test_expected_names(name: str, device_module: ModuleType) -> None:
+    assert hasattr(device_module, name)
+    assert name in device_module.__all__
+    assert hasattr(torch.cuda, name), "generic code cannot expect what the best known device module has not got"
+
+
+def test_all_names_exist_and_are_documented(device_module: ModuleType) -> None:
+    assert device_module.__all__ == sorted(device_module.__all__)
+    for name in device_module.__all__:
+        value = getattr(device_module, name)
+        if callable(value) and getattr(value, "__module__", "").startswith(PACKAGE):
+            assert value.__doc__, name
+
+
+def test_names_that_do_not_exist(device_module: ModuleType) -> None:
+    with pytest.raises(AttributeError, match="no_such_name"):
+        device_module.no_such_name  # noqa: B018
+
+
+def test_module_is_found(device: str, device_module: ModuleType) -> None:
+    assert getattr(torch, device) is device_module
+    assert torch.get_device_module(f"{device}:0") is device_module
+    assert torch.get_device_module(torch.device(device)) is device_module
+    for name in device_module.SUBMODULES:
+        assert importlib.import_module(f"torch.{device}.{name}") is getattr(device_module, name)
+
+
+def test_package(device: str) -> None:
+    package = importlib.import_module(PACKAGE)
+    assert package.__version__[0].isdigit()
+    assert (Path(package.__file__).parent / "py.typed").exists()
+    with pytest.raises(AttributeError, match="no_such_name"):
+        package.no_such_name  # noqa: B018
+
+
+def test_stub_of_the_extension_is_complete() -> None:
+    extension = importlib.import_module(f"{PACKAGE}._C")
+    stub = next(Path(p) / "_C.pyi" for p in importlib.import_module(PACKAGE).__path__ if (Path(p) / "_C.pyi").exists())
+    declared = {
+        node.name: [member.name for member in node.body] if isinstance(node, ast.ClassDef) else []
+        for node in ast.parse(stub.read_text()).body
+        if isinstance(node, ast.ClassDef | ast.FunctionDef)
+    }
+    assert set(declared) == {name for name in vars(extension) if not name.startswith("__")}
+    for name, members in declared.items():
+        if members:
+            assert set(members) == {m for m in vars(getattr(extension, name)) if not m.startswith("_")}
+
+
+def test_core_finds_what_it_looks_for(device: str, device_module: ModuleType) -> None:
+    from torch import _utils
+
+    assert _utils._get_available_device_type() == device
+    assert _utils._get_all_device_indices() == list(range(device_module.device_count()))
+    assert _utils._get_current_device_index() == 0
+    assert _utils._get_devices_properties([0])[0].name == device_module.get_device_name()
+    assert _utils._get_device_index(device, optional=True) == 0
+    assert device_module._utils._get_device_index(f"{device}:1") == 1
+    assert device_module._utils._get_device_index(device, optional=True) == 0
+    with pytest.raises(ValueError, match="index"):
+        device_module._utils._get_device_index(device)
+
+
+def test_fsdp_finds_its_device_functions(device: str) -> None:
+    common = pytest.importorskip("torch.distributed.fsdp._common_utils", reason="torch is built without distributed")
+    handle = common._FSDPDeviceHandle.from_device(torch.device(device))
+    names = [
+        "Event",
+        "Stream",
+        "current_device",
+        "current_stream",
+        "device_count",
+        "empty_cache",
+        "get_rng_state",
+        "is_available",
+        "is_initialized",
+        "memory_allocated",
+        "memory_reserved",
+        "memory_stats",
+        "memory_summary",
+        "set_device",
+        "set_rng_state",
+        "stream",
+        "synchronize",
+    ]
+    for name in names:
+        assert callable(getattr(handle, name)), name
+
+
+def test_tensor_methods(device: str) -> None:
+    x = torch.arange(4.0)
+    there = getattr(x, device)()
+    assert there.device == torch.device(device, 0)
+    assert getattr(there, f"is_{device}")
+    assert not getattr(x, f"is_{device}")
+    assert getattr(there, device)(0) is there
+    assert torch.equal(there.cpu(), x)
+    assert there.type() == f"torch.{device}.FloatTensor"
+
+
+def test_module_methods(device: str) -> None:
+    model = getattr(nn.Linear(2, 2), device)()
+    assert {p.device.type for p in model.parameters()} == {device}
+    assert {p.device.type for p in model.cpu().parameters()} == {"cpu"}
+
+
+def test_storage_methods(device: str) -> None:
+    storage = torch.arange(4.0).untyped_storage()
+    there = getattr(storage, device)()
+    assert there.device == torch.device(device, 0)
+    assert getattr(there, f"is_{device}")
+    assert list(there.cpu()) == list(storage)
+
+
+def test_packed_sequence_methods(device: str) -> None:
+    packed = nn.utils.rnn.pack_sequence([torch.arange(3.0), torch.arange(2.0)])
+    there = getattr(packed, device)()
+    assert getattr(there, f"is_{device}")
+    assert torch.equal(there.data.cpu(), packed.data)
+
+
+def test_dlpack(device: str, second_device: torch.device) -> None:
+    from torch.utils.dlpack import DLDeviceType
+
+    x = torch.arange(6.0, device=device).view(2, 3)
+    assert x.__dlpack_device__() == (DLDeviceType.kDLExtDev, 0)
+    assert torch.ones(1, device=second_device).__dlpack_device__() == (DLDeviceType.kDLExtDev, 1)
+    assert torch.ones(1).__dlpack_device__() == (DLDeviceType.kDLCPU, 0)
+    for tensor in (x, x.T, x[:, 1:]):
+        shared = torch.from_dlpack(tensor)
+        assert shared.device == tensor.device
+        assert shared.stride() == tensor.stride()
+        assert shared.data_ptr() == tensor.data_ptr()
+        assert torch.equal(shared.cpu(), tensor.cpu())
+    torch.from_dlpack(x).fill_(1)
+    assert torch.equal(x.cpu(), torch.ones(2, 3))
+
+
+def test_dlpack_of_subclasses(device: str) -> None:
+    seen = []
+
+    class Watching(torch.Tensor):
+        @classmethod
+        def __torch_function__(cls, func, types, args=(), kwargs=None):  # type: ignore[no-untyped-def]
+            seen.append(func)
+            return super().__torch_function__(func, types, args, kwargs or {})
+
+    x = torch.ones(2, device=device).as_subclass(Watching)
+    x.__dlpack_device__()
+    assert torch.Tensor.__dlpack_device__ in seen
+
+
+def test_repr(device: str) -> None:
+    text = repr(torch.arange(3, device=device))
+    assert text == f"tensor([0, 1, 2], device='{device}:0')"
+    for dtype in (torch.float64, torch.float16, torch.bfloat16, torch.complex64, torch.bool):
+        assert device in repr(torch.ones(2, device=device, dtype=dtype))
+
+
+def test_fallback_policy(device: str, device_module: ModuleType) -> None:
+    operators = device_module.operators
+    before = operators.get_fallback_policy()
+    for policy in ("emulate", "cpu", "error"):
+        with operators.fallback_policy(policy):
+            assert operators.get_fallback_policy() == policy
+        assert operators.get_fallback_policy() == before
+    with pytest.raises(ZeroDivisionError), operators.fallback_policy("error"):
+        raise ZeroDivisionError
+    assert operators.get_fallback_policy() == before
+    with pytest.raises(ValueError, match="emulate"):
+        operators.set_fallback_policy("no such policy")
+
+
+def test_operator_names_are_checked(device_module: ModuleType) -> None:
+    for wrong in ("aten::no_such_operator", "add", "no_such_library::add"):
+        with pytest.raises(ValueError, match="no operator"):
+            device_module.operators.set_operator_policy(wrong, "cpu")
+    for right in ("aten::add.Tensor", "add.Tensor", torch.ops.aten.add.Tensor):
+        device_module.operators.set_operator_policy(right, "cpu")
+        device_module.operators.set_operator_policy(right, None)
+
+
+def test_fallback_counts(device: str, device_module: ModuleType) -> None:
+    operators = device_module.operators
+    operators.reset_fallback_counts()
+    assert operators.fallback_counts() == {}
+    x = torch.eye(3, device=device)
+    torch.linalg.slogdet(x)
+    counts = operators.fallback_counts()
+    assert counts
+    assert all("::" in name and count > 0 for name, count in counts.items())
+    assert list(counts.values()) == sorted(counts.values(), reverse=True)
+    operators.reset_fallback_counts()
+    assert operators.fallback_counts() == {}

@@ -1,0 +1,197 @@
+"""Streams: which one is current, and that work on them keeps its order."""
+
+import threading
+from types import ModuleType
+
+import pytest
+import torch
+
+
+def test_default_stream_is_current_and_not_a_new_one(device: str, device_module: ModuleType) -> None:
+    default = device_module.default_stream()
+    assert device_module.current_stream() == default == torch.accelerator.current_stream()
+    assert default.device == torch.device(device, 0)
+    streams = [torch.Stream(device) for _ in range(100)]
+    assert default not in streams
+    assert streams[0] != streams[1]
+    assert hash(streams[0]) == hash(torch.Stream(streams[0].stream_id, streams[0].device_index, streams[0].device_type))
+
+
+def test_classes_are_those_of_core(device_module: ModuleType) -> None:
+    assert device_module.Stream is torch.Stream
+    assert device_module.Event is torch.Event
+    assert isinstance(device_module.Stream(), torch.Stream)
+    assert isinstance(device_module.stream(None), device_module.StreamContext)
+
+
+@pytest.mark.parametrize("as_context", ["stream", "StreamContext", "itself"])
+def test_context(as_context: str, device: str, device_module: ModuleType) -> None:
+    default = device_module.current_stream()
+    outer, inner = torch.Stream(device), torch.Stream(device)
+
+    def context(stream: torch.Stream) -> object:
+        return stream if as_context == "itself" else getattr(device_module, as_context)(stream)
+
+    with context(outer):
+        assert device_module.current_stream() == outer
+        with context(inner):
+            assert device_module.current_stream() == inner
+        with device_module.stream(None):
+            assert device_module.current_stream() == outer
+        assert device_module.current_stream() == outer
+    assert device_module.current_stream() == default
+    with pytest.raises(ZeroDivisionError), context(outer):
+        raise ZeroDivisionError
+    assert device_module.current_stream() == default
+
+
+def test_stream_context_changes_the_device(device_module: ModuleType, second_device: torch.device) -> None:
+    stream = torch.Stream(second_device)
+    before = device_module.current_stream(1)
+    with device_module.stream(stream):
+        assert device_module.current_device() == 1
+        assert device_module.current_stream() == stream
+    assert device_module.current_device() == 0
+    assert device_module.current_stream(1) == before
+
+
+def test_set_stream(device: str, device_module: ModuleType) -> None:
+    before = device_module.current_stream()
+    stream = torch.Stream(device)
+    device_module.set_stream(stream)
+    assert device_module.current_stream() == stream
+    device_module.set_stream(before)
+    assert device_module.current_stream() == before
+    for nonsense in (None, 3, device):
+        with pytest.raises(TypeError):
+            device_module.set_stream(nonsense)
+    with pytest.raises(TypeError):
+        device_module.stream(3)
+
+
+def test_streams_of_each_device(device_module: ModuleType, second_device: torch.device) -> None:
+    assert device_module.default_stream(0) != device_module.default_stream(1)
+    assert device_module.default_stream(second_device).device == second_device
+    with device_module.device(1):
+        assert device_module.current_stream() == device_module.default_stream(1)
+        assert torch.Stream().device == second_device
+
+
+def test_order_within_a_stream(device: str) -> None:
+    stream = torch.Stream(device)
+    with stream:
+        x = torch.zeros(1000, device=device)
+        for i in range(200):
+            x.mul_(0.5).add_(i)
+        back = x.cpu()
+    expected = torch.zeros(1000)
+    for i in range(200):
+        expected.mul_(0.5).add_(i)
+    assert torch.equal(back, expected)
+
+
+def test_wait_stream_orders_work(device: str, device_module: ModuleType) -> None:
+    producer, consumer = torch.Stream(device), torch.Stream(device)
+    a = torch.randn(300, 300)
+    there = a.to(device)
+    device_module.synchronize()
+    with producer:
+        product = there
+        for _ in range(5):
+            product = (product @ there).div_(20)
+    consumer.wait_stream(producer)
+    with consumer:
+        result = product + 1
+    product.record_stream(consumer)
+    consumer.synchronize()
+    expected = a
+    for _ in range(5):
+        expected = (expected @ a).div_(20)
+    torch.testing.assert_close(result.cpu(), expected + 1)
+
+
+def test_chain_over_many_streams(device: str, device_module: ModuleType) -> None:
+    x = torch.zeros(1000, device=device)
+    streams = [torch.Stream(device) for _ in range(8)]
+    previous = device_module.current_stream()
+    for i in range(64):
+        stream = streams[i % len(streams)]
+        stream.wait_stream(previous)
+        with stream:
+            x.mul_(2).add_(1).remainder_(1009)
+        previous = stream
+    device_module.current_stream().wait_stream(previous)
+    assert torch.equal(x.cpu(), torch.full((1000,), float((pow(2, 64) - 1) % 1009)))
+
+
+def test_chain_over_devices(device: str, device_module: ModuleType, second_device: torch.device) -> None:
+    here = torch.ones(1000, device=device)
+    there = torch.zeros(1000, device=second_device)
+    a, b = torch.Stream(device), torch.Stream(second_device)
+    a.wait_stream(device_module.current_stream(0))
+    b.wait_stream(device_module.current_stream(1))
+    for _ in range(10):
+        with a:
+            here.add_(there.to(device, non_blocking=True))
+        b.wait_stream(a)
+        with b:
+            there.copy_(here, non_blocking=True)
+        a.wait_stream(b)
+    device_module.synchronize(0)
+    device_module.synchronize(1)
+    assert torch.equal(there.cpu(), torch.full((1000,), 2.0**9))
+
+
+def test_query_after_synchronize(device: str) -> None:
+    stream = torch.Stream(device)
+    assert stream.query()
+    with stream:
+        torch.randn(200, 200, device=device) @ torch.randn(200, 200, device=device)
+    stream.synchronize()
+    assert stream.query()
+
+
+def test_priorities_are_taken(device: str) -> None:
+    x = torch.arange(10.0, device=device)
+    torch.accelerator.synchronize()
+    for priority in (-100, -1, 0, 1, 100):
+        with torch.Stream(device, priority=priority) as stream:
+            total = x.sum()
+        stream.synchronize()
+        assert total.item() == 45
+
+
+def test_external_stream(device: str, device_module: ModuleType) -> None:
+    owner = torch.Stream(device)
+    handle = owner.native_handle
+    stream = device_module.get_stream_from_external(handle, device)
+    assert stream.device == torch.device(device, 0)
+    assert stream.native_handle == handle
+    with stream:
+        assert device_module.current_stream() == stream
+        x = torch.ones(10, device=device) * 2
+    owner.synchronize()
+    assert stream.query()
+    assert x.sum().item() == 20
+
+
+def test_current_stream_belongs_to_the_thread(device: str, device_module: ModuleType) -> None:
+    seen = []
+    with torch.Stream(device):
+        thread = threading.Thread(target=lambda: seen.append(device_module.current_stream()))
+        thread.start()
+        thread.join()
+    assert seen == [device_module.default_stream()]
+
+
+def test_backward_runs_on_the_stream_of_forward(device: str, device_module: ModuleType) -> None:
+    w = torch.randn(50, 50)
+    there = w.to(device).requires_grad_()
+    stream = torch.Stream(device)
+    stream.wait_stream(device_module.current_stream())
+    with stream:
+        (there @ there).tanh().sum().backward()
+    device_module.current_stream().wait_stream(stream)
+    w.requires_grad_()
+    (w @ w).tanh().sum().backward()
+    torch.testing.assert_close(there.grad.cpu(), w.grad)

@@ -1,0 +1,38 @@
+// Where device memory lies: one range of device addresses for all devices, and the same again for kernels, a constant away.
+#pragma once
+
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+
+#include "platform/platform.h"
+
+namespace emulator {
+
+struct AddressSpace {
+  std::uintptr_t base = 0;
+  std::uintptr_t size = 0;
+  std::uintptr_t kernel_base = 0;
+  unsigned stride_shift = 0;
+
+  // A stride is a power of two, so that the device of an address is a shift, and leaves a gap behind each device, so that
+  // running past the end of one does not end in the next.
+  bool create(int devices, std::size_t memory) {
+    stride_shift = static_cast<unsigned>(std::bit_width(memory + platform::kHugePage - 1));
+    size = static_cast<std::uintptr_t>(devices) << stride_shift;
+    return platform::reserve(size, &base, &kernel_base);
+  }
+
+  std::uintptr_t deviceBase(int device) const { return base + (static_cast<std::uintptr_t>(device) << stride_shift); }
+
+  std::ptrdiff_t kernelOffset() const { return static_cast<std::ptrdiff_t>(kernel_base - base); }
+
+  // One comparison: what lies below wraps around to a large number.
+  bool contains(std::uintptr_t address) const { return address - base < size; }
+  bool containsKernel(std::uintptr_t address) const { return address - kernel_base < size; }
+
+  // Only for an address that the range contains.
+  int deviceOf(std::uintptr_t address) const { return static_cast<int>((address - base) >> stride_shift); }
+};
+
+}  // namespace emulator

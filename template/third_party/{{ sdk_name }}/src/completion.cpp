@@ -1,0 +1,59 @@
+#include "completion.h"
+
+#include <chrono>
+#if defined(__x86_64__) || defined(_M_X64)
+#include <immintrin.h>
+#endif
+
+#include "stream.h"
+
+namespace emulator {
+
+namespace {
+
+// Leaves the core to its other hardware thread for a moment.
+void pause() {
+#if defined(__x86_64__) || defined(_M_X64)
+  _mm_pause();
+#endif
+}
+
+}  // namespace
+
+std::int64_t now() {
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+void Completion::complete() {
+  std::vector<Stream*> parked;
+  {
+    const std::lock_guard lock(mutex_);
+    time_ = now();
+    done_.store(true, std::memory_order_release);
+    parked.swap(parked_);
+    arrived_.notify_all();
+  }
+  for (Stream* const stream : parked) {
+    stream->resume();
+  }
+}
+
+void Completion::wait() {
+  // What is short is over sooner than a thread falls asleep and wakes up.
+  for (int spin = 0; spin < 500 && !done(); ++spin) {
+    pause();
+  }
+  std::unique_lock lock(mutex_);
+  arrived_.wait(lock, [this] { return done_.load(std::memory_order_relaxed); });
+}
+
+bool Completion::park(Stream& stream) {
+  const std::lock_guard lock(mutex_);
+  if (done_.load(std::memory_order_relaxed)) {
+    return false;
+  }
+  parked_.push_back(&stream);
+  return true;
+}
+
+}  // namespace emulator

@@ -1,0 +1,47 @@
+// An event: stands for what a stream had been given when it was recorded last.
+#pragma once
+
+#include <cstdint>
+#include <mutex>
+
+#include "completion.h"
+#include "status.h"
+#include "stream.h"
+
+namespace emulator {
+
+// Objects are never freed, only used again. Thread-safe.
+class Event {
+ public:
+  static constexpr unsigned kBlockingSync = 1;
+  static constexpr unsigned kDisableTiming = 2;
+  static constexpr unsigned kInterprocess = 4;
+
+  void open(int device, unsigned flags);
+  void close();
+
+  Status record(Stream& stream);
+
+  // Has later work of the stream wait for the latest recording.
+  Status hold(ThreadState& thread, Stream& stream);
+
+  bool done();
+  Status synchronize(ThreadState& thread);
+
+  // Nanoseconds at which the device came to the latest recording.
+  Status time(std::int64_t* nanoseconds);
+
+  int device();
+
+ private:
+  CompletionPtr pending();
+
+  std::mutex mutex_;
+  CompletionPtr latest_;  // null if it was complete from the start
+  std::int64_t time_ = 0;
+  bool recorded_ = false;
+  unsigned flags_ = 0;
+  int device_ = 0;
+};
+
+}  // namespace emulator

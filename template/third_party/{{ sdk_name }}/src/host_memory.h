@@ -1,0 +1,33 @@
+// Pinned host memory: allocations that the host may touch and that copies may use asynchronously.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <shared_mutex>
+
+#include "device_memory.h"
+#include "status.h"
+
+namespace emulator {
+
+// Thread-safe.
+class HostMemory {
+ public:
+  Status allocate(std::size_t size, void** pointer);
+  bool isStart(std::uintptr_t address);
+  Status release(std::uintptr_t address);
+
+  // The allocation around an address.
+  bool find(std::uintptr_t address, Allocation* allocation);
+
+ private:
+  std::shared_mutex mutex_;
+  std::map<std::uintptr_t, std::size_t> allocations_;
+  // Everything ever allocated lies between these: most pageable memory is told apart without the lock.
+  std::atomic<std::uintptr_t> lowest_{UINTPTR_MAX};
+  std::atomic<std::uintptr_t> highest_{0};
+};
+
+}  // namespace emulator

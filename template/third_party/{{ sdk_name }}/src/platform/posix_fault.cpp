@@ -1,0 +1,77 @@
+// Faults on POSIX systems: a report first, then whatever would have happened without us.
+#include "platform.h"
+
+#include <signal.h>
+#include <unistd.h>
+
+#include <atomic>
+
+namespace emulator::platform {
+namespace {
+
+constexpr int kSignals[] = {SIGSEGV, SIGBUS};
+struct sigaction g_previous[2];
+FaultReport g_report = nullptr;
+std::atomic<bool> g_reported{false};
+
+void handOver(int signal, siginfo_t* info, void* context) {
+  const struct sigaction& previous = g_previous[signal == kSignals[0] ? 0 : 1];
+  if ((previous.sa_flags & SA_SIGINFO) != 0) {
+    previous.sa_sigaction(signal, info, context);
+    return;
+  }
+  if (previous.sa_handler == SIG_IGN && info->si_code <= 0) {
+    return;
+  }
+  if (previous.sa_handler != SIG_DFL && previous.sa_handler != SIG_IGN) {
+    previous.sa_handler(signal);
+    return;
+  }
+  // The default action strikes when the instruction is repeated, so that a core dump shows the place; a signal that
+  // somebody sent has no instruction to repeat and is sent again.
+  struct sigaction standard = {};
+  standard.sa_handler = SIG_DFL;
+  sigaction(signal, &standard, nullptr);
+  if (info->si_code <= 0) {
+    raise(signal);
+  }
+}
+
+void onFault(int signal, siginfo_t* info, void* context) {
+  // Positive codes come from the processor; only then is there an address. (A handler installed after ours that raises the
+  // signal anew, as Python's faulthandler does, loses it: we cannot tell that from a signal that somebody sent.)
+  if (info->si_code > 0 && !g_reported.load(std::memory_order_relaxed)) {
+    if (g_report(reinterpret_cast<std::uintptr_t>(info->si_addr))) {
+      g_reported.store(true, std::memory_order_relaxed);
+    }
+  }
+  handOver(signal, info, context);
+}
+
+}  // namespace
+
+void installFaultHandler(FaultReport report) {
+  g_report = report;
+  struct sigaction action = {};
+  action.sa_sigaction = onFault;
+  action.sa_flags = SA_SIGINFO | SA_ONSTACK;
+  sigemptyset(&action.sa_mask);
+  for (int i = 0; i < 2; ++i) {
+    // Looked up first: the handler may run before sigaction has returned.
+    sigaction(kSignals[i], nullptr, &g_previous[i]);
+    sigaction(kSignals[i], &action, nullptr);
+  }
+}
+
+void writeError(const char* text, std::size_t size) {
+  while (size > 0) {
+    const ssize_t written = write(STDERR_FILENO, text, size);
+    if (written <= 0) {
+      return;
+    }
+    text += written;
+    size -= static_cast<std::size_t>(written);
+  }
+}
+
+}  // namespace emulator::platform

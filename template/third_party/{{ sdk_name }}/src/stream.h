@@ -1,0 +1,116 @@
+// A stream: work in the order of submission, done by whoever owns the stream at the moment.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <mutex>
+#include <string>
+
+#include "status.h"
+#include "task.h"
+
+namespace emulator {
+
+struct Device;
+
+// Runs a device function; an exception becomes LaunchFailure.
+Status invoke(Kernel function, void* arguments);
+
+// The stream is idle, or exactly one party owns it: a thread that runs something at once, a worker, or a completion the
+// stream is parked on. Taking and handing back an idle stream is one atomic operation each. Who finds it owned appends
+// to the queue, and the owner looks into the queue before it lets go.
+//
+// Objects are never freed, only used again, so that a stale pointer is harmless. Thread-safe.
+class alignas(64) Stream {
+ public:
+  // Makes an idle object a new stream. A handle of 0 is the default stream's, which is never retired.
+  void open(Device& device, int priority, std::uintptr_t handle);
+
+  Device& device() const { return *device_; }
+  int priority() const { return priority_; }
+  bool idle() const { return state_.load(std::memory_order_acquire) == 0; }
+
+  // Whether the calling thread is inside of a device function of this stream.
+  bool heldBy(const ThreadState& thread) const { return holder_.load(std::memory_order_relaxed) == &thread; }
+
+  // Runs the function on the calling thread after everything submitted before.
+  Status runInline(ThreadState& thread, Kernel function, void* arguments);
+
+  // Runs at once if the stream is idle and `at_once`, or if called from inside of the stream; else queues a copy of the arguments.
+  Status launch(ThreadState& thread, Kind kind, Kernel function, const void* arguments, std::size_t size, bool at_once);
+
+  void enqueue(TaskPtr task);
+
+  // Waits for everything submitted before.
+  Status drain(ThreadState& thread);
+
+  // As drain; reports the failure of queued work.
+  Status synchronize(ThreadState& thread);
+
+  // The failure of queued work since the last report.
+  Status takeFailure();
+  void dropFailure() { failed_.store(false, std::memory_order_relaxed); }
+  void setFailure(const char* message);
+  void moveFailure(Stream& other);
+
+  // The stream ends when its work is done.
+  void retire();
+
+  // For the owner: does what can be done. A worker also runs work; others leave it to the workers.
+  void advance(bool on_worker);
+
+  // For the completion that the stream was parked on.
+  void resume() { advance(false); }
+
+  Stream* next_ready = nullptr;  // the worker pool's
+
+ private:
+  static constexpr std::uint32_t kOwned = 1;
+  static constexpr std::uint32_t kLook = 2;  // there is something to look at before letting go
+
+  bool tryTake() {
+    std::uint32_t idle = 0;
+    return state_.compare_exchange_strong(idle, kOwned, std::memory_order_acquire, std::memory_order_relaxed);
+  }
+  void enter(ThreadState& thread) {
+    holder_.store(&thread, std::memory_order_relaxed);
+    ++thread.depth;
+  }
+  void leave(ThreadState& thread) {
+    --thread.depth;
+    holder_.store(nullptr, std::memory_order_relaxed);
+  }
+  void handBack() {
+    std::uint32_t owned = kOwned;
+    if (!state_.compare_exchange_strong(owned, 0, std::memory_order_release, std::memory_order_relaxed)) {
+      advance(false);
+    }
+  }
+  enum class Next {
+    Task,
+    Idle,
+    Ended,
+    NeedsWorker,
+    LastMarker,
+  };
+  Next takeNext(bool on_worker, TaskPtr* task);
+  Status waitForTurn();
+  Status runOwned(ThreadState& thread, Kernel function, void* arguments);
+  void runQueued(Task& task);
+  void close();
+
+  std::atomic<std::uint32_t> state_{0};
+  int priority_ = 0;
+  std::atomic<const ThreadState*> holder_{nullptr};
+  Device* device_ = nullptr;
+  std::uintptr_t handle_ = 0;
+  std::atomic<bool> failed_{false};
+  std::mutex mutex_;  // guards what follows, and kLook
+  Task* first_ = nullptr;
+  Task* last_ = nullptr;
+  bool retired_ = false;
+  std::string failure_;
+};
+
+}  // namespace emulator

@@ -1,0 +1,76 @@
+// One entry of a stream's queue.
+#pragma once
+
+#include <cstddef>
+#include <cstring>
+#include <memory>
+#include <new>
+#include <utility>
+
+#include "completion.h"
+
+namespace emulator {
+
+using Kernel = void (*)(void*);
+
+// What was submitted; only Record, Wait and Turn change how a stream treats it.
+enum class Kind {
+  Kernel,
+  HostFunction,
+  Copy,
+  Fill,
+  Record,  // complete the completion
+  Wait,  // go on when the completion is complete
+  Turn,  // complete the completion and stop: who waits for it owns the stream until it hands it back
+};
+
+struct Task {
+  Task* next = nullptr;
+  Kind kind;
+  Kernel function = nullptr;
+  void* arguments = nullptr;
+  CompletionPtr completion;
+
+  explicit Task(Kind kind) : kind(kind) {}
+
+  // Work runs a function and needs a worker; the rest is quick and can be done by whoever owns the stream.
+  bool isWork() const { return function != nullptr; }
+};
+
+struct TaskDelete {
+  void operator()(Task* task) const {
+    task->~Task();
+    ::operator delete(task);
+  }
+};
+using TaskPtr = std::unique_ptr<Task, TaskDelete>;
+
+// The arguments are copied behind the task, aligned to 16.
+inline TaskPtr makeWork(Kind kind, Kernel function, const void* arguments, std::size_t size) {
+  constexpr std::size_t kHeader = (sizeof(Task) + 15) / 16 * 16;
+  static_assert(__STDCPP_DEFAULT_NEW_ALIGNMENT__ >= 16);
+  void* const memory = ::operator new(kHeader + size);
+  Task* const task = new (memory) Task(kind);
+  task->function = function;
+  task->arguments = static_cast<char*>(memory) + kHeader;
+  if (size != 0) {
+    std::memcpy(task->arguments, arguments, size);
+  }
+  return TaskPtr(task);
+}
+
+// A host function gets the caller's own pointer.
+inline TaskPtr makeHostFunction(Kernel function, void* user) {
+  Task* const task = new Task(Kind::HostFunction);
+  task->function = function;
+  task->arguments = user;
+  return TaskPtr(task);
+}
+
+inline TaskPtr makeMarker(Kind kind, CompletionPtr completion) {
+  Task* const task = new Task(kind);
+  task->completion = std::move(completion);
+  return TaskPtr(task);
+}
+
+}  // namespace emulator
