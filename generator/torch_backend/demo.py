@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from .environment import Environment, create_environment
+from .environment import Environment, this_environment
 from .errors import UserError
 from .render import create_project
 from .source import Source
@@ -37,7 +37,7 @@ def build(project: Path, environment: Environment) -> None:
 
 
 def demo(source: Source, folder: Path) -> None:
-    """Renders, builds, installs and runs a project named Acme.
+    """Renders, builds, installs into the running environment, and runs a project named Acme.
 
     Args:
         source: the template.
@@ -56,8 +56,8 @@ def demo(source: Source, folder: Path) -> None:
     if not (project / EXAMPLE).exists():
         raise UserError(f"{project / EXAMPLE} was not rendered.")
 
-    _step("Building and installing it, into an environment of its own on top of this one")
-    environment = create_environment(folder / "venv")
+    environment = this_environment()
+    _step(f"Building it and installing it into {environment.folder}")
     build(project, environment)
     built = time.monotonic()
 

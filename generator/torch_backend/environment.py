@@ -1,7 +1,7 @@
 """Virtual environments on top of another one: its packages are visible, what is installed goes into the new one.
 
-Only one backend can own the dispatch key PrivateUse1 of a process, so two projects must never share an environment; and
-nobody wants a second copy of torch for that.
+Only one backend can own the dispatch key PrivateUse1 of a process, so the one that an environment holds must not be seen
+by those above it; and nobody wants a second copy of torch for that.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import sys
 import sysconfig
 from collections.abc import Mapping
 from dataclasses import dataclass
+from importlib.metadata import distributions
 from pathlib import Path
 
 from .errors import UserError
@@ -52,12 +53,29 @@ class Environment:
             raise UserError(f"failed with exit code {done.returncode}: {self.python} {' '.join(arguments)}")
 
 
+def this_environment() -> Environment:
+    """The environment that runs this code."""
+    return Environment(Path(sys.prefix))
+
+
+def _backend_entries(site_packages: Path) -> set[str]:
+    """Names in a site-packages folder that belong to an installed backend."""
+    names = set()
+    for distribution in distributions(path=[str(site_packages)]):
+        if distribution.entry_points.select(group="torch.backends"):
+            names |= {file.parts[0] for file in distribution.files or []}
+    return names
+
+
 def create_environment(folder: Path) -> Environment:
-    """Creates an environment that sees all packages of the running one; an existing one is kept."""
+    """Creates an environment that sees the packages of the running one, backends left out; an existing one is kept."""
     environment = Environment(folder.absolute())
     if not environment.python.exists():
         subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(folder)], check=True)
-        below = "\n".join(dict.fromkeys([sysconfig.get_path("purelib"), sysconfig.get_path("platlib")]))
         environment.site_packages.mkdir(parents=True, exist_ok=True)
-        (environment.site_packages / "_below.pth").write_text(below + "\n", encoding="utf-8")
+        for below in dict.fromkeys([sysconfig.get_path("purelib"), sysconfig.get_path("platlib")]):
+            hidden = _backend_entries(Path(below)) | {"__pycache__"}
+            for entry in Path(below).iterdir():
+                if entry.name not in hidden:
+                    (environment.site_packages / entry.name).symlink_to(entry)
     return environment

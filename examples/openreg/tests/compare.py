@@ -32,6 +32,12 @@ def to_device(tree: Any, device: Any) -> Any:
     return tree_map_only(Tensor, lambda t: t.detach().to(device, copy=True).requires_grad_(t.requires_grad), tree)
 
 
+def seed(device: str) -> None:
+    """Start random numbers on `device` over. A fraction of torch.manual_seed's time, which queues for absent devices."""
+    generator = torch.default_generator if device == "cpu" else torch.get_device_module(device).default_generators[0]
+    generator.manual_seed(0)
+
+
 def gradients(results: Any, inputs: list[Tensor]) -> list[Tensor | None]:
     """Return the gradients of `inputs` for a gradient of `results` that is neither constant nor zero."""
     outputs = [x for x in tree_leaves(results) if isinstance(x, Tensor) and x.requires_grad]
@@ -52,6 +58,6 @@ def _run(function: Callable[..., Any], args: Any, device: str) -> list[Any]:
         function = copy.deepcopy(function).to(device)
         wanting += function.parameters()
         buffers += function.buffers()
-    torch.manual_seed(0)
+    seed(device)
     results = function(*inputs)
     return [*tree_leaves(results), *gradients(results, wanting), *buffers]
