@@ -49,7 +49,7 @@ void copyOnDevice(at::Tensor& dst, const at::Tensor& src) {
   }
   emulation::Call call;
   const auto from = call.alias(src);
-  auto to = call.alias(dst, /*written=*/true);
+  auto to = call.alias(dst, emulation::Call::Use::Write);
   call.run([&] { at::_ops::copy_::redispatch(c10::DispatchKeySet(c10::DispatchKey::CPU), to, from, /*non_blocking=*/false); });
 }
 

@@ -12,13 +12,11 @@
 namespace openreg {
 namespace {
 
-// Operators that take host tensors on every device: lengths and batch sizes are read by the host.
-constexpr std::array<std::string_view, 7> kHostOperands = {
+// Operators that take host tensors on every device: lengths and batch sizes are read by the host. Lists of indices may
+// stay there too, but their type tells them.
+constexpr std::array<std::string_view, 4> kHostOperands = {
     "aten::_pack_padded_sequence",
     "aten::_pack_padded_sequence_backward",
-    "aten::index",
-    "aten::index_put_",
-    "aten::_index_put_impl_",
     "aten::_ctc_loss",
     "aten::_ctc_loss_backward",
 };

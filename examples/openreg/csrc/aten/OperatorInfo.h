@@ -16,7 +16,7 @@ struct OperatorInfo {
 
   OperatorCounter counter;
   bool has_cpu_kernel;
-  bool host_operands;  // takes tensors that stay on the host (lengths, indices) beside the device's
+  bool host_operands;  // takes tensors that stay on the host (lengths, batch sizes) beside the device's
   std::vector<bool> written;  // for each argument: is it written?
   std::vector<int> source;  // for each result: the argument that it is, or kFresh
   int device_argument = -1;  // position of the Device argument, or -1

@@ -7,21 +7,21 @@ namespace {
 
 using torch::jit::Stack;
 
-c10::IValue aliasOf(Call& call, const c10::IValue& value, bool written) {
+c10::IValue aliasOf(Call& call, const c10::IValue& value, Call::Use use) {
   if (value.isTensor()) {
-    return call.alias(value.toTensor(), written);
+    return call.alias(value.toTensor(), use);
   }
   if (value.isTensorList()) {
     c10::List<at::Tensor> aliases;
     for (const at::Tensor& tensor : value.toTensorList()) {
-      aliases.push_back(call.alias(tensor, written));
+      aliases.push_back(call.alias(tensor, use));
     }
     return aliases;
   }
   if (value.isOptionalTensorList()) {
     c10::List<std::optional<at::Tensor>> aliases;
     for (const std::optional<at::Tensor> tensor : value.toOptionalTensorList()) {
-      aliases.push_back(tensor.has_value() ? std::optional<at::Tensor>(call.alias(*tensor)) : std::nullopt);
+      aliases.push_back(tensor.has_value() ? std::optional<at::Tensor>(call.alias(*tensor, Call::Use::ReadAnywhere)) : std::nullopt);  // indices
     }
     return aliases;
   }
@@ -57,14 +57,12 @@ void runBoxed(const c10::OperatorHandle& op, const OperatorInfo& info, Stack* st
     device = resolveDevice(arguments[info.device_argument].toDevice().index());
   }
   Call call(device);
-  if (info.host_operands) {
-    call.allowHostOperands();
-  }
+  const auto read = info.host_operands ? Call::Use::ReadAnywhere : Call::Use::Read;
 
   c10::SmallVector<c10::IValue, 8> originals(arguments.begin(), arguments.end());
   const auto first = stack->size() - count;
   for (size_t i = 0; i < count; ++i) {
-    (*stack)[first + i] = aliasOf(call, originals[i], info.written[i]);
+    (*stack)[first + i] = aliasOf(call, originals[i], info.written[i] ? Call::Use::Write : read);
   }
   if (device.has_value()) {
     (*stack)[first + info.device_argument] = c10::Device(c10::kCPU);

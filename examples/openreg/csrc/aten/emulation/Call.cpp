@@ -16,17 +16,21 @@ constexpr c10::DispatchKeySet kInferenceKeys{c10::DispatchKey::CPU, c10::Dispatc
 constexpr c10::DispatchKeySet kCpuKeys = kInferenceKeys | c10::DispatchKeySet{c10::DispatchKey::AutogradCPU, c10::DispatchKey::ADInplaceOrView};
 constexpr c10::DispatchKeySet kDeviceKey(c10::DispatchKey::PrivateUse1);
 
-at::Tensor makeAlias(const at::Tensor& operand) {
+c10::Storage aliasStorage(const at::Tensor& operand) {
   auto* impl = operand.unsafeGetTensorImpl();
   TORCH_CHECK_NOT_IMPLEMENTED(
       impl->has_storage() && impl->layout() == c10::kStrided, "this operator cannot take a tensor of layout ", impl->layout(), " on this device yet");
   auto* storage = impl->unsafe_storage().unsafeGetStorageImpl();
   c10::DataPtr data(device::toKernelAddress(storage->mutable_data()), c10::Device(c10::kCPU));
-  auto alias_storage = c10::make_intrusive<c10::StorageImpl>(
-      c10::StorageImpl::use_byte_size_t(), storage->nbytes(), std::move(data), &cpuAllocator(), storage->resizable());
+  return c10::Storage(c10::make_intrusive<c10::StorageImpl>(
+      c10::StorageImpl::use_byte_size_t(), storage->nbytes(), std::move(data), &cpuAllocator(), storage->resizable()));
+}
+
+at::Tensor makeAlias(const at::Tensor& operand, c10::Storage storage) {
+  auto* impl = operand.unsafeGetTensorImpl();
   // VIEW: no version counter of its own, the operand's serves. What a kernel writes counts as written to the operand.
   const bool inference = impl->is_inference();
-  auto alias = at::detail::make_tensor<c10::TensorImpl>(c10::TensorImpl::VIEW, c10::Storage(std::move(alias_storage)), inference ? kInferenceKeys : kCpuKeys, impl->dtype());
+  auto alias = at::detail::make_tensor<c10::TensorImpl>(c10::TensorImpl::VIEW, std::move(storage), inference ? kInferenceKeys : kCpuKeys, impl->dtype());
   auto* alias_impl = alias.unsafeGetTensorImpl();
   if (!inference) {
     alias_impl->set_version_counter(impl->version_counter());
@@ -55,19 +59,51 @@ void Call::setDevice(const at::Tensor& operand) {
       device_ == index, "Expected all tensors to be on the same device, but found at least two devices, ", c10::Device(kDeviceType, device_), " and ", operand.device(), "!");
 }
 
-at::Tensor Call::alias(const at::Tensor& operand, bool written) {
+at::Tensor Call::alias(const at::Tensor& operand, Use use) {
   if (!operand.defined()) {
     return operand;
   }
   if (operand.device().type() != kDeviceType) [[unlikely]] {
     TORCH_CHECK(
-        operand.is_cpu() && ((operand.dim() == 0 && !written) || host_operands_), "Expected all tensors to be on the same device, but found at least two devices, ",
+        operand.is_cpu() && ((operand.dim() == 0 && use == Use::Read) || use == Use::ReadAnywhere), "Expected all tensors to be on the same device, but found at least two devices, ",
         c10::Device(kDeviceType, device_ == kUnknown ? currentDevice() : device_), " and ", operand.device(), "!");
     return operand;
   }
   setDevice(operand);
-  operands_.push_back({operand, makeAlias(operand), written});
+  const bool written = use == Use::Write;
+  auto* relative = findOriginal(operand);
+  if (relative != nullptr && relative->original.is_same(operand)) {
+    relative->written |= written;
+    return relative->alias;
+  }
+  auto storage = relative != nullptr ? relative->alias.storage() : aliasStorage(operand);
+  operands_.push_back({operand, makeAlias(operand, std::move(storage)), written});
   return operands_.back().alias;
+}
+
+// The operand that is this tensor, else one that shares its memory.
+Call::Operand* Call::findOriginal(const at::Tensor& tensor) {
+  constexpr size_t kShort = 16;
+  const auto* storage = tensor.unsafeGetTensorImpl()->unsafe_storage().unsafeGetStorageImpl();
+  if (operands_.size() > kShort) {
+    // Lists of parameters: hundreds of tensors, each with memory of its own.
+    for (; indexed_ < operands_.size(); ++indexed_) {
+      storages_.insert(operands_[indexed_].original.unsafeGetTensorImpl()->unsafe_storage().unsafeGetStorageImpl());
+    }
+    if (!storages_.contains(storage)) {
+      return nullptr;
+    }
+  }
+  Operand* relative = nullptr;
+  for (auto& operand : operands_) {
+    if (operand.original.is_same(tensor)) {
+      return &operand;
+    }
+    if (operand.original.unsafeGetTensorImpl()->unsafe_storage().unsafeGetStorageImpl() == storage) {
+      relative = &operand;
+    }
+  }
+  return relative;
 }
 
 at::Generator Call::engine(const std::optional<at::Generator>& generator) {
@@ -80,15 +116,6 @@ at::Generator Call::engine(const std::optional<at::Generator>& generator) {
   TORCH_CHECK(
       generator->device().type() == kDeviceType, "Expected a '", c10::DeviceTypeName(kDeviceType, true), "' device type for generator but found '", generator->device(), "'");
   return static_cast<GeneratorImpl*>(generator->unsafeGetGeneratorImpl())->engine();
-}
-
-const at::Tensor& Call::written(size_t n) const {
-  for (const auto& operand : operands_) {
-    if (operand.written && n-- == 0) {
-      return operand.original;
-    }
-  }
-  TORCH_INTERNAL_ASSERT(false, "a result that aliases an operand has no such operand");
 }
 
 // A kernel may have given a written operand other memory (resize, set_) or another shape.
@@ -117,13 +144,19 @@ void Call::finish() {
   }
 }
 
-const Call::Operand* Call::findByStorage(const c10::StorageImpl* storage) const {
+// The operand whose alias this result is, else one whose memory it shares.
+const Call::Operand* Call::findAlias(const at::Tensor& result) const {
+  const auto* storage = result.unsafeGetTensorImpl()->unsafe_storage().unsafeGetStorageImpl();
+  const Operand* relative = nullptr;
   for (const auto& operand : operands_) {
-    if (operand.alias.unsafeGetTensorImpl()->unsafe_storage().unsafeGetStorageImpl() == storage) {
+    if (operand.alias.is_same(result)) {
       return &operand;
     }
+    if (operand.alias.unsafeGetTensorImpl()->unsafe_storage().unsafeGetStorageImpl() == storage) {
+      relative = &operand;
+    }
   }
-  return nullptr;
+  return relative;
 }
 
 at::Tensor Call::adopt(at::Tensor result) {
@@ -139,7 +172,7 @@ at::Tensor Call::adopt(at::Tensor result) {
   if (storage->device_type() == c10::kCPU) {
     auto& data = storage->_mutable_data_ptr_no_checks();
     if (data.get_context() == nullptr && data.get() != nullptr) {
-      if (const auto* operand = findByStorage(storage)) {
+      if (const auto* operand = findAlias(result)) {
         if (operand->alias.is_same(result)) {
           return operand->original;
         }

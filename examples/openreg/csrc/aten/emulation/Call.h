@@ -6,6 +6,7 @@
 #include <c10/util/SmallVector.h>
 
 #include <optional>
+#include <unordered_set>
 #include <vector>
 
 #include "aten/emulation/Scope.h"
@@ -23,12 +24,15 @@ class Call {
   // The device that factory functions allocate on; operands on a device fix it themselves.
   explicit Call(std::optional<c10::DeviceIndex> device = std::nullopt) : device_(device.value_or(kUnknown)) {}
 
+  enum class Use : uint8_t {
+    Read,
+    ReadAnywhere,  // may also be a tensor that stays on the host, as indices and sequence lengths may
+    Write,
+  };
+
   // Undefined tensors and host tensors of no dimension (numbers) pass as they are. Raises if the operands are not all on
-  // one device; `host_operands` lets host tensors of any shape through (indices, sequence lengths).
-  at::Tensor alias(const at::Tensor& operand, bool written = false);
-  void allowHostOperands() {
-    host_operands_ = true;
-  }
+  // one device. One tensor has one alias, and tensors that share memory have aliases that share it: kernels check.
+  at::Tensor alias(const at::Tensor& operand, Use use = Use::Read);
 
   // The engine that the kernel draws from: the given generator's, or the device's default one's. Raises if it belongs to
   // another device.
@@ -50,9 +54,6 @@ class Call {
   at::Tensor adopt(at::Tensor result);
   std::vector<at::Tensor> adopt(std::vector<at::Tensor> results);
 
-  // The operand of the n-th alias that was made with written == true.
-  const at::Tensor& written(size_t n) const;
-
  private:
   static constexpr c10::DeviceIndex kUnknown = -1;
 
@@ -65,12 +66,14 @@ class Call {
   void setDevice(const at::Tensor& operand);
   void finish();
   static void writeBack(const Operand& operand);
-  const Operand* findByStorage(const c10::StorageImpl* storage) const;
+  Operand* findOriginal(const at::Tensor& tensor);
+  const Operand* findAlias(const at::Tensor& result) const;
 
   std::optional<Scope> scope_;  // alive until the results are adopted: it knows their memory
   c10::SmallVector<Operand, 6> operands_;
+  std::unordered_set<const c10::StorageImpl*> storages_;  // of the first indexed_ operands; for long lists only
+  size_t indexed_ = 0;
   c10::DeviceIndex device_;
-  bool host_operands_ = false;
 };
 
 }  // namespace openreg::emulation

@@ -41,7 +41,7 @@ template <>
 struct Argument<at::Tensor&> {
   using Held = at::Tensor;
   static Held hold(Call& call, at::Tensor& value) {
-    return call.alias(value, /*written=*/true);
+    return call.alias(value, Call::Use::Write);
   }
   static at::Tensor& pass(Held& held) {
     return held;
@@ -101,10 +101,9 @@ struct Argument<const c10::List<std::optional<at::Tensor>>&> {
   static Held hold(Call& call, const Held& values) {
     Held held;
     held.reserve(values.size());
-    call.allowHostOperands();  // the only such lists are indices, which may stay on the host
     for (const auto i : c10::irange(values.size())) {
       const std::optional<at::Tensor> value = values.get(i);
-      held.push_back(value.has_value() ? std::optional<at::Tensor>(call.alias(*value)) : std::nullopt);
+      held.push_back(value.has_value() ? std::optional<at::Tensor>(call.alias(*value, Call::Use::ReadAnywhere)) : std::nullopt);  // indices
     }
     return held;
   }
