@@ -33,9 +33,10 @@ def to_device(tree: Any, device: Any) -> Any:
 
 
 def seed(device: str) -> None:
-    """Start random numbers on `device` over. A fraction of torch.manual_seed's time, which queues for absent devices."""
-    generator = torch.default_generator if device == "cpu" else torch.get_device_module(device).default_generators[0]
-    generator.manual_seed(0)
+    """Start random numbers over, on the host too. In a fraction of torch.manual_seed's time, which has other devices."""
+    torch.default_generator.manual_seed(0)
+    if device != "cpu":
+        torch.get_device_module(device).default_generators[0].manual_seed(0)
 
 
 def gradients(results: Any, inputs: list[Tensor]) -> list[Tensor | None]:

@@ -23,6 +23,7 @@ PAGES = [PROJECT / "README.md", *sorted((PROJECT / "docs").glob("*.md"))]
 OPTIONAL = ("docs", "benchmarks")  # folders that the project may have been rendered without
 SUFFIXES = (".md", ".py", ".pyi", ".c", ".cpp", ".h", ".def", ".in", ".txt", ".cmake", ".toml")
 
+
 all_pages = pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 
 

@@ -23,8 +23,6 @@ PAGES = [PROJECT / "README.md", *sorted((PROJECT / "docs").glob("*.md"))]
 OPTIONAL = ("docs", "benchmarks")  # folders that the project may have been rendered without
 SUFFIXES = (".md", ".py", ".pyi", ".c", ".cpp", ".h", ".def", ".in", ".txt", ".cmake", ".toml")
 
-# Without Python's own shutdown, which PyTorch does not survive if a thread of autograd still holds an object of Python.
-LEAVE = "os._exit(0)"
 
 all_pages = pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 
@@ -147,7 +145,7 @@ def test_examples_run(page: Path, run_python: RunPython) -> None:
     examples = [b for b in split(page)[1] if b.language == "python" and not b.quoted]
     if not examples:
         pytest.skip("no examples on this page")
-    done = run_python("\n".join(["import os, torch", *("\n".join(block.lines) for block in examples), LEAVE]))
+    done = run_python("\n".join(["import torch", *("\n".join(block.lines) for block in examples)]))
     assert done.returncode == 0, done.stderr
 
 

@@ -22,7 +22,8 @@ def define() -> Iterator[Callable[[str, Callable[..., Any]], Any]]:
     library = torch.library.Library("emulation_tests", "FRAGMENT")
 
     def add(schema: str, kernel: Callable[..., Any]) -> Any:
-        name = library.define(schema).partition("::")[2]
+        name = schema.partition("(")[0]
+        library.define(schema)
         library.impl(name, kernel, "CPU")
         return getattr(torch.ops.emulation_tests, name)
 
@@ -89,16 +90,27 @@ def test_scratch_memory_is_given_back(device: str, device_module: ModuleType) ->
         assert device_module.memory_allocated() == before
 
 
-def test_out_of_memory_within_a_kernel(device: str, device_module: ModuleType) -> None:
+def test_out_of_memory_within_a_kernel(define: Any, device: str, device_module: ModuleType) -> None:
+    empty = define("empty(Tensor x, int n) -> Tensor", lambda x, n: torch.empty(n, dtype=torch.uint8))
     _, total = device_module.mem_get_info()
     x = torch.ones(1, device=device)
     before = device_module.memory_allocated()
     with pytest.raises(torch.OutOfMemoryError):
-        torch.erfinv(x.expand(total // 2))
+        empty(x, 2 * total)
     with pytest.raises(torch.OutOfMemoryError):
-        x.expand(total // 2) + 1
+        torch.erfinv(x.expand(total))
     assert device_module.memory_allocated() == before
     assert (x + 1).item() == 2
+
+
+def test_the_cache_is_given_up_within_a_kernel(define: Any, device: str, device_module: ModuleType) -> None:
+    empty = define("empty(Tensor x, int n) -> Tensor", lambda x, n: torch.empty(n, dtype=torch.uint8))
+    _, total = device_module.mem_get_info()
+    x = torch.ones(1, device=device)
+    torch.empty(total // 5 * 3, dtype=torch.uint8, device=device)
+    assert device_module.memory_reserved() >= total // 5 * 3
+    assert empty(x, total // 5 * 4).nbytes == total // 5 * 4
+    device_module.empty_cache()
 
 
 # The CPU's own allocator
@@ -220,8 +232,9 @@ def test_grown_memory_is_the_devices(define: Any, device: str, device_module: Mo
 def test_kernels_call_operators(define: Any, device: str) -> None:
     def kernel(x: Tensor) -> Tensor:
         other = torch.ones(3, device=device) * 2
-        inverse = torch.linalg.inv(x @ x.t() + torch.eye(len(x)))
-        return inverse * other.cpu().sum()
+        assert other.device.type == device
+        scale = torch.tensor([1.0, 2.0, 3.0]).sum()
+        return torch.linalg.inv(x @ x.t() + torch.eye(len(x))) * scale
 
     nested = define("nested(Tensor x) -> Tensor", kernel)
     x = torch.randn(4, 4)
@@ -272,16 +285,13 @@ FAILURES: dict[str, Callable[[Tensor], Any]] = {
 def test_failures_leave_no_trace(failure: Callable[[Tensor], Any], device: str, device_module: ModuleType) -> None:
     x = torch.rand(4, 4, device=device) + torch.eye(4, device=device)
     content = x.cpu()
-    for _ in range(2):
-        gc.collect()
-        before = device_module.memory_allocated()
-        with pytest.raises((RuntimeError, IndexError, ValueError)) as caught:
-            failure(x)
-        with pytest.raises(type(caught.value)):
-            failure(content)
-        del caught
-        gc.collect()
-        assert device_module.memory_allocated() == before
+    before = device_module.memory_allocated()
+    with pytest.raises((RuntimeError, IndexError, ValueError)) as caught:
+        failure(x)
+    with pytest.raises(type(caught.value)):
+        failure(content)
+    del caught
+    assert device_module.memory_allocated() == before
     assert torch.equal(x.cpu(), content)
     host = torch.zeros(3)
     assert host.numpy().sum() == 0
@@ -298,7 +308,6 @@ def test_python_kernels_that_raise(define: Any, device: str, device_module: Modu
     before = device_module.memory_allocated()
     with pytest.raises(LookupError, match="1048576"):
         fail(x)
-    gc.collect()
     assert device_module.memory_allocated() == before
     assert torch.ones(2).numpy().sum() == 2
     assert (x + 1).sum().item() == 2 * MiB

@@ -1,5 +1,6 @@
 """The device's own kernels, one section for each style of registration."""
 
+import importlib
 import math
 from collections.abc import Callable, Iterator
 from types import ModuleType
@@ -248,6 +249,54 @@ def test_bias_relu_keeps_the_rules_for_operators(library: Any, device: str) -> N
     tests = ("test_schema", "test_faketensor")
     done = torch.library.opcheck(library.bias_relu.default, (x, bias), test_utils=tests)
     assert set(done.values()) == {"SUCCESS"}
+
+
+# Operator defined in Python
+
+
+@pytest.fixture
+def swiglu(device_module: ModuleType) -> Callable[[Tensor, Tensor], Tensor]:
+    function: Callable[[Tensor, Tensor], Tensor] = importlib.import_module(f"{device_module.__name__}.library").swiglu
+    return function
+
+
+@pytest.mark.parametrize("dtype", FLOATS, ids=str)
+def test_swiglu(dtype: torch.dtype, swiglu: Callable[[Tensor, Tensor], Tensor], library: Any, device: str) -> None:
+    for name in ("dense", "transposed", "slice", "empty", "number"):
+        gate, up = LAYOUTS[name](sample(dtype)), LAYOUTS[name](sample(dtype) + 1)
+        expected = F.silu(gate) * up
+        for function in (swiglu, library.swiglu):
+            actual = function(gate.to(device), up.to(device))
+            assert (actual.dtype, actual.device.type, actual.stride()) == (dtype, device, expected.stride())
+            torch.testing.assert_close(actual.cpu(), expected)
+
+
+def test_swiglu_gradient(swiglu: Callable[[Tensor, Tensor], Tensor], device: str) -> None:
+    gate = torch.randn(3, 4, dtype=torch.float64, device=device, requires_grad=True)
+    up = torch.randn(3, 4, dtype=torch.float64, device=device, requires_grad=True)
+    assert torch.autograd.gradcheck(swiglu, (gate, up))
+    assert torch.autograd.gradgradcheck(swiglu, (gate, up))
+    assert torch.autograd.gradcheck(swiglu, (gate.detach(), up))
+    assert not swiglu(gate.detach(), up.detach()).requires_grad
+
+
+def test_swiglu_has_shapes_without_data(swiglu: Callable[[Tensor, Tensor], Tensor], library: Any, device: str) -> None:
+    with FakeTensorMode():
+        gate = torch.empty(5, 3, device=device, requires_grad=True)
+        result = swiglu(gate, gate)
+        assert (result.shape, result.device.type) == ((5, 3), device)
+        (grad,) = torch.autograd.grad(result.sum(), gate)
+        assert grad.shape == (5, 3)
+    operands = tuple(torch.randn(2, 3, device=device, requires_grad=True) for _ in range(2))
+    tests = ("test_schema", "test_faketensor")
+    assert set(torch.library.opcheck(library.swiglu.default, operands, test_utils=tests).values()) == {"SUCCESS"}
+
+
+def test_swiglu_errors(swiglu: Callable[[Tensor, Tensor], Tensor], device: str) -> None:
+    x = torch.ones(2, 3, device=device)
+    for other, what in ((x[:1], "shape"), (x.half(), "dtype"), (x.cpu(), "device")):
+        with pytest.raises(RuntimeError, match=f"swiglu takes two tensors of one {what}"):
+            swiglu(x, other)
 
 
 # Fallback of a single operator

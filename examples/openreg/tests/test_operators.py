@@ -728,7 +728,9 @@ def test_version_counts_are_those_of_the_cpu(write: Callable[[Tensor], Any], dev
     assert versions[0] == versions[1]
 
 
-@pytest.mark.parametrize("write", [v for k, v in WRITES.items() if k not in ("resize_", "nothing", "data", "batch norm")])
+@pytest.mark.parametrize(
+    "write", [v for k, v in WRITES.items() if k not in ("resize_", "nothing", "data", "batch norm")]
+)
 def test_writing_what_backward_needs_is_noticed(write: Callable[[Tensor], Any], device: str) -> None:
     saved = torch.rand(2, 4, device=device)
     result = (torch.ones(2, 4, device=device, requires_grad=True) * saved).sum()

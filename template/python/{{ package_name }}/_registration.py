@@ -1,5 +1,6 @@
 """The steps that make the device known to PyTorch, in their order."""
 
+import atexit
 import sys
 from importlib import import_module
 
@@ -55,6 +56,13 @@ def register_fallbacks() -> None:
     _C._register_fallbacks()
 
 
+def prepare_exit() -> None:
+    """Let no thread of autograd outlive the interpreter that it holds objects of."""
+    from . import _C
+
+    atexit.register(_C._stop_autograd_threads)
+
+
 def rename_backend() -> None:
     """Let users write the device's own name where PyTorch has ``privateuseone``."""
     rename_privateuse1_backend(DEVICE_NAME)
@@ -86,6 +94,7 @@ STEPS = (
     check_no_other_backend,
     load_library,
     register_fallbacks,
+    prepare_exit,
     rename_backend,
     register_module,
     generate_methods,

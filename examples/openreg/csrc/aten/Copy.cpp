@@ -41,6 +41,7 @@ void transfer(const at::Tensor& dst, const at::Tensor& src, bool non_blocking) {
   }
 }
 
+// PORTING: your kernel for copies that convert or rearrange.
 // Dtypes, strides, conjugation and negation are the kernel's affair as long as both sides are on one device.
 void copyOnDevice(at::Tensor& dst, const at::Tensor& src) {
   if (isPlain(dst, src)) {

@@ -136,6 +136,7 @@ class FallbackState {
   }
 
   std::mutex mutex_;
+  // PORTING: Cpu, or Error, once the device is real; only the emulated one can run the CPU's kernels on its memory.
   std::atomic<FallbackPolicy> policy_{FallbackPolicy::Emulate};
   std::atomic<bool> warn_{false};
   std::deque<OperatorCounter*> counters_;
@@ -201,7 +202,7 @@ void runCountedFallback(const c10::OperatorHandle& op, torch::jit::Stack* stack)
   if (info.counter.applyPolicy() == FallbackPolicy::Emulate) {
     emulation::runBoxed(op, info, stack);
   } else {
-    emulation::replaceGenerators(info, stack);
+    emulation::prepareForHost(info, stack);
     at::native::cpu_fallback(op, stack);
   }
 }

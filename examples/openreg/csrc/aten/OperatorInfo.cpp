@@ -59,18 +59,55 @@ OperatorInfo::OperatorInfo(const c10::OperatorHandle& op)
   }
 }
 
-OperatorInfo& operatorInfo(const c10::OperatorHandle& op) {
-  static auto& mutex = *new std::shared_mutex;
-  static auto& all = *new std::unordered_map<c10::OperatorHandle, std::unique_ptr<OperatorInfo>>;
-  {
-    const std::shared_lock<std::shared_mutex> guard(mutex);
-    if (const auto found = all.find(op); found != all.end()) [[likely]] {
-      return *found->second;
+namespace {
+
+// The operators seen so far. A handle is the address of the operator's definition, which a later operator may get when
+// this one is taken back (torch.library in tests does it), so entries go with their operators.
+class Cache final : public c10::OpRegistrationListener {
+ public:
+  static Cache& instance() {
+    static auto& cache = *[] {
+      auto listener = std::make_unique<Cache>();
+      auto* cache = listener.get();
+      // Handed to the dispatcher for good: the handle that would take it back is given up.
+      static auto& registration = *new c10::RegistrationHandleRAII(c10::Dispatcher::singleton().addRegistrationListener(std::move(listener)));
+      static_cast<void>(registration);
+      return cache;
+    }();
+    return cache;
+  }
+
+  OperatorInfo& get(const c10::OperatorHandle& op) {
+    {
+      const std::shared_lock<std::shared_mutex> guard(mutex_);
+      if (const auto found = infos_.find(op); found != infos_.end()) [[likely]] {
+        return *found->second;
+      }
+    }
+    auto info = std::make_unique<OperatorInfo>(op);
+    const std::unique_lock<std::shared_mutex> guard(mutex_);
+    return *infos_.try_emplace(op, std::move(info)).first->second;
+  }
+
+  void onOperatorRegistered(const c10::OperatorHandle& /*op*/) override {}
+
+  void onOperatorDeregistered(const c10::OperatorHandle& op) override {
+    const std::unique_lock<std::shared_mutex> guard(mutex_);
+    if (auto node = infos_.extract(op)) {
+      retired_.push_back(std::move(node.mapped()));  // its counter still counts
     }
   }
-  auto info = std::make_unique<OperatorInfo>(op);
-  const std::unique_lock<std::shared_mutex> guard(mutex);
-  return *all.try_emplace(op, std::move(info)).first->second;
+
+ private:
+  std::shared_mutex mutex_;
+  std::unordered_map<c10::OperatorHandle, std::unique_ptr<OperatorInfo>> infos_;
+  std::vector<std::unique_ptr<OperatorInfo>> retired_;
+};
+
+}  // namespace
+
+OperatorInfo& operatorInfo(const c10::OperatorHandle& op) {
+  return Cache::instance().get(op);
 }
 
 }  // namespace openreg

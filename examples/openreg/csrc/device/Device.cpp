@@ -31,6 +31,11 @@ class ScopedDevice {
 
 }  // namespace
 
+void initialize() {
+  int devices = 0;
+  DEVICE_CHECK(orGetDeviceCount(&devices));
+}
+
 int count() noexcept {
   int devices = 0;
   if (orGetDeviceCount(&devices) != orSuccess) {

@@ -17,6 +17,9 @@ struct Properties {
   int minor = 0;
 };
 
+// Starts the SDK. Throws with the SDK's reason if it cannot.
+BACKEND_API void initialize();
+
 // Number of devices of this machine. 0 if the driver is missing or broken: this must not throw.
 BACKEND_API int count() noexcept;
 

@@ -1,16 +1,30 @@
 #include "device/Launch.h"
 
+#include <utility>
+
 #include "device/Error.h"
 #include "device/Handles.h"
 
 namespace openreg::device {
+namespace {
+
+thread_local constinit StreamHandle running_stream = nullptr;
+
+}  // namespace
 
 void launchKernel(KernelFunction kernel, const void* arguments, size_t size, StreamHandle stream) {
   DEVICE_CHECK(orLaunchKernel(kernel, arguments, size, unwrap(stream)));
 }
 
 void launchInline(KernelFunction kernel, void* arguments, StreamHandle stream) {
-  DEVICE_CHECK(orLaunchKernelInline(kernel, arguments, unwrap(stream)));
+  auto* const outer = std::exchange(running_stream, stream);
+  const auto code = orLaunchKernelInline(kernel, arguments, unwrap(stream));
+  running_stream = outer;
+  DEVICE_CHECK(code);
+}
+
+StreamHandle runningStream() {
+  return running_stream;
 }
 
 }  // namespace openreg::device

@@ -22,6 +22,10 @@ BACKEND_API void launchKernel(KernelFunction kernel, const void* arguments, size
 // A device without a processor that shares the host's code has no such call; delete it together with aten/emulation.
 BACKEND_API void launchInline(KernelFunction kernel, void* arguments, StreamHandle stream);
 
+// The stream whose kernel this thread is running by launchInline; nullptr outside of one. Such a thread must not wait for
+// that stream: it would wait for itself.
+BACKEND_API StreamHandle runningStream();
+
 // launchInline for a callable; what it throws is rethrown to the caller (no exception may cross the SDK's C interface).
 template <class Callable>
 void runOnStream(StreamHandle stream, Callable&& callable) {

@@ -10,6 +10,8 @@ namespace openreg::device {
 
 // Device memory on the current device. Returns nullptr if the device has not enough of it; throws on every other error.
 BACKEND_API void* allocate(size_t nbytes);
+
+// May wait for the device. The caller has seen to it that no work uses the memory any more.
 BACKEND_API void release(void* pointer);
 
 // Pinned (page-locked) host memory, which asynchronous copies can use. nullptr if there is not enough.

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "device/Device.h"
+#include "device/Launch.h"
 #include "device/Memory.h"
 #include "runtime/Guard.h"
 
@@ -245,10 +246,21 @@ void DeviceCache::emptyCache() {
 }
 
 void DeviceCache::releaseCached() {
-  processEvents(/*wait=*/true);
+  processEvents(/*wait=*/device::runningStream() == nullptr);
   recent_.drain([this](Block* block) { giveBack(block); });
   releasePool(small_);
   releasePool(large_);
+}
+
+// A cached block may still be written by work that its stream has not finished. Within a kernel, when an operator runs out
+// of memory, its own stream has nothing before it, and waiting for another one might be waiting for itself.
+bool DeviceCache::finishWorkOn(c10::StreamId id) const {
+  const Stream stream(c10::Stream(c10::Stream::UNSAFE, c10::Device(kDeviceType, index_), id));
+  if (auto* running = device::runningStream(); running != nullptr) {
+    return running == stream.handle() || stream.query();
+  }
+  stream.synchronize();
+  return true;
 }
 
 // Returns the segments of which no piece is in use.
@@ -259,8 +271,10 @@ void DeviceCache::releasePool(BlockPool& pool) {
       ++it;
       continue;
     }
-    // The cached block may have been written by work that its stream has not finished.
-    Stream(c10::Stream(c10::Stream::UNSAFE, c10::Device(kDeviceType, index_), block->stream)).synchronize();
+    if (!finishWorkOn(block->stream)) {
+      ++it;
+      continue;
+    }
     device::release(block->address);
     ++stats_.num_device_free;
     forEachStat(statTypesOf(pool), [&](size_t type) {

@@ -45,6 +45,7 @@ class DeviceCache {
   void processEvents(bool wait);
   void releaseCached();
   void releasePool(BlockPool& pool);
+  bool finishWorkOn(c10::StreamId id) const;
   [[noreturn]] void throwOutOfMemory(size_t nbytes, Lock& lock);
 
   c10::DeviceIndex index_;

@@ -87,6 +87,7 @@ void ensureInitialized() {
   TORCH_CHECK(
       !inBadFork(), "Cannot re-initialize ", c10::get_privateuse1_backend(), " in a forked subprocess. To use ", c10::get_privateuse1_backend(),
       " with multiprocessing, you must use the 'spawn' start method");
+  device::initialize();
   TORCH_CHECK(deviceCount() > 0, "No ", c10::get_privateuse1_backend(), " device is available on this machine");
 #if !defined(_WIN32)
   static const int registered = pthread_atfork(nullptr, nullptr, &markBadFork);

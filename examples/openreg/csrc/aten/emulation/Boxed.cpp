@@ -46,23 +46,35 @@ std::optional<at::Generator> generatorOf(const c10::IValue& value) {
   return value.isNone() ? std::nullopt : std::optional<at::Generator>(value.toGenerator());
 }
 
+// The device that a factory function is asked for, if it is one.
+std::optional<c10::DeviceIndex> deviceOf(const OperatorInfo& info, const Stack& stack) {
+  if (info.device_argument < 0) {
+    return std::nullopt;
+  }
+  const auto& value = stack[stack.size() - info.written.size() + info.device_argument];
+  return value.isDevice() ? std::optional(resolveDevice(value.toDevice().index())) : std::nullopt;
+}
+
+Call::Use useOf(const OperatorInfo& info, size_t argument) {
+  if (info.written[argument]) {
+    return Call::Use::Write;
+  }
+  return info.host_operands ? Call::Use::ReadAnywhere : Call::Use::Read;
+}
+
 }  // namespace
 
 void runBoxed(const c10::OperatorHandle& op, const OperatorInfo& info, Stack* stack) {
   const size_t count = info.written.size();
   auto arguments = torch::jit::last(*stack, count);
 
-  std::optional<c10::DeviceIndex> device;
-  if (info.device_argument >= 0 && arguments[info.device_argument].isDevice()) {
-    device = resolveDevice(arguments[info.device_argument].toDevice().index());
-  }
+  const auto device = deviceOf(info, *stack);
   Call call(device);
-  const auto read = info.host_operands ? Call::Use::ReadAnywhere : Call::Use::Read;
 
   c10::SmallVector<c10::IValue, 8> originals(arguments.begin(), arguments.end());
   const auto first = stack->size() - count;
   for (size_t i = 0; i < count; ++i) {
-    (*stack)[first + i] = aliasOf(call, originals[i], info.written[i] ? Call::Use::Write : read);
+    (*stack)[first + i] = aliasOf(call, originals[i], useOf(info, i));
   }
   if (device.has_value()) {
     (*stack)[first + info.device_argument] = c10::Device(c10::kCPU);
@@ -80,13 +92,16 @@ void runBoxed(const c10::OperatorHandle& op, const OperatorInfo& info, Stack* st
   }
 }
 
-void replaceGenerators(const OperatorInfo& info, Stack* stack) {
-  if (info.generator_argument < 0) {
-    return;
+void prepareForHost(const OperatorInfo& info, Stack* stack) {
+  Call call(deviceOf(info, *stack));
+  const auto first = stack->size() - info.written.size();
+  for (size_t i = 0; i < info.written.size(); ++i) {
+    aliasOf(call, (*stack)[first + i], useOf(info, i));
   }
-  auto& value = (*stack)[stack->size() - info.written.size() + info.generator_argument];
-  Call call;
-  value = call.engine(generatorOf(value));
+  if (info.generator_argument >= 0) {
+    auto& value = (*stack)[first + info.generator_argument];
+    value = call.engine(generatorOf(value));
+  }
 }
 
 }  // namespace openreg::emulation

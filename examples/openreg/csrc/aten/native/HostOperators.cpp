@@ -3,6 +3,7 @@
 
 #include "aten/Fallback.h"
 #include "aten/OperatorInfo.h"
+#include "aten/emulation/Boxed.h"
 
 // Style: fallback of a single operator. These run on the host whatever the general policy is, with copies: matrix
 // decompositions are what a chip leaves to the host for longest.
@@ -10,7 +11,9 @@ namespace openreg::native {
 namespace {
 
 void runOnHost(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
-  operatorInfo(op).counter.countAndCheckEmulated();
+  auto& info = operatorInfo(op);
+  info.counter.countAndCheckEmulated();
+  emulation::prepareForHost(info, stack);
   at::native::cpu_fallback(op, stack);
 }
 

@@ -13,6 +13,7 @@
 #include "runtime/DeviceProperties.h"
 #include "runtime/Functions.h"
 #include "runtime/Generator.h"
+#include "runtime/Shutdown.h"
 #include "runtime/Stream.h"
 
 namespace py = pybind11;
@@ -109,6 +110,7 @@ void bindFallback(py::module_& m) {
   m.def("_fallback_counts", call(fallbackCounts));
   m.def("_reset_fallback_counts", call(resetFallbackCounts));
   m.def("_register_fallbacks", call(registerFallbacks));
+  m.def("_stop_autograd_threads", call(stopAutogradThreads));
 }
 
 PyModuleDef definition;

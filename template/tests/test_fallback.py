@@ -1,0 +1,363 @@
+"""Operators without a kernel of the device's own: how they run, by which setting, and how they are counted."""
+
+import threading
+import warnings
+from collections.abc import Callable, Iterator
+from types import ModuleType
+from typing import Any
+
+import pytest
+import torch
+from compare import check_same
+from conftest import PACKAGE, RunPython
+from torch import Tensor, nn
+
+VARIABLE = f"{PACKAGE.upper()}_FALLBACK"
+
+
+@pytest.fixture
+def operators(device_module: ModuleType) -> Iterator[ModuleType]:
+    """The policies and counts of the device, from zero. What a test sets is taken back."""
+    with device_module.operators.fallback_policy("emulate"):
+        device_module.operators.reset_fallback_counts()
+        yield device_module.operators
+    device_module.operators.reset_fallback_counts()
+
+
+# Values
+
+SELECTION: dict[str, Callable[[Tensor, Tensor], Any]] = {
+    "unboxed": lambda x, y: x + y,
+    "boxed": lambda x, y: torch.linalg.slogdet(x @ y.T),
+    "number on the host": lambda x, y: x * torch.tensor(2.0) + y,
+    "in place": lambda x, y: x.clone().mul_(y).erfinv_().nan_to_num_(),
+    "in place on a view": lambda x, y: x.clone().t()[1:].addcmul_(y.t()[1:], y.t()[1:]),
+    "out": lambda x, y: torch.sub(x.detach(), y.detach(), out=torch.empty(0, device=x.device)),
+    "strided out": lambda x, y: torch.sub(x.detach(), y.detach(), out=torch.empty(6, 6, device=x.device)[:, ::2].t()),
+    "several results": lambda x, y: torch.linalg.svd(x @ y.T).S,
+    "index": lambda x, y: x[torch.tensor([0, 2], device=x.device)] + y[torch.tensor([1, 1])],
+    "list": lambda x, y: torch.cat([x, y, x]),
+    "foreach": lambda x, y: torch._foreach_mul([x, y], [y, x]),
+    "foreach in place": lambda x, y: torch._foreach_add_([x.detach().clone(), y.detach().clone()], 1.0),
+    "view": lambda x, y: torch.ops.aten.alias(x) + y,
+    "convolution": lambda x, y: nn.functional.conv1d(x[None], y[None, :, :3]),
+    "attention": lambda x, y: nn.functional.scaled_dot_product_attention(x[None, None], y[None, None], y[None, None]),
+    "layer_norm": lambda x, y: nn.functional.layer_norm(x, (6,), y[0]),
+    "sort": lambda x, y: torch.sort(x * y),
+    "factory": lambda x, y: torch.arange(6, device=x.device) * x + torch.eye(3, 6, device=x.device),
+    "random": lambda x, y: torch.rand(3, 6, device=x.device) + torch.rand_like(x),
+    "random in place": lambda x, y: x.detach().clone().uniform_().log_normal_(),
+    "permutation": lambda x, y: torch.randperm(9, device=x.device),
+    "dropout": lambda x, y: nn.functional.dropout(x, 0.5) + y,
+    "random with a generator": lambda x, y: torch.randn(
+        5,
+        device=x.device,
+        generator=torch.Generator(x.device).manual_seed(3),
+    ),
+    "multinomial with a generator": lambda x, y: torch.multinomial(
+        x.detach().abs() + 1,
+        2,
+        generator=torch.Generator(x.device).manual_seed(3),
+    ),
+}
+
+
+@pytest.mark.parametrize("policy", ["emulate", "cpu"])
+@pytest.mark.parametrize("function", SELECTION.values(), ids=SELECTION)
+def test_values(function: Callable[..., Any], policy: str, operators: ModuleType, device: str) -> None:
+    x, y = torch.randn(3, 6, requires_grad=True), torch.randn(3, 6, requires_grad=True)
+    with operators.fallback_policy(policy):
+        check_same(function, x, y, device=device, strides=policy == "emulate")
+    assert operators.fallback_counts()
+
+
+@pytest.mark.parametrize("policy", ["emulate", "cpu"])
+def test_writes_arrive(policy: str, operators: ModuleType, device: str) -> None:
+    with operators.fallback_policy(policy):
+        x = torch.arange(12.0, device=device).view(3, 4)
+        address = x.data_ptr()
+        assert x.add_(1) is x
+        x[:, 1].mul_(10)
+        torch.exp(x[2], out=x[0])
+        torch._foreach_mul_([x[1]], 2.0)
+        assert x.data_ptr() == address
+    expected = torch.arange(1.0, 13).view(3, 4)
+    expected[:, 1] *= 10
+    expected[0], expected[1] = expected[2].exp(), expected[1] * 2
+    torch.testing.assert_close(x.cpu(), expected)
+
+
+@pytest.mark.parametrize("policy", ["emulate", "cpu"])
+def test_host_tensors_do_not_mix(policy: str, operators: ModuleType, device: str) -> None:
+    with operators.fallback_policy(policy), pytest.raises(RuntimeError):
+        torch.ones(3, device=device) + torch.ones(3)
+
+
+@pytest.mark.parametrize("policy", ["emulate", "cpu"])
+def test_devices_do_not_mix(policy: str, operators: ModuleType, device: str, second_device: torch.device) -> None:
+    x, y = torch.eye(3, device=device), torch.eye(3, device=second_device)
+    with operators.fallback_policy(policy):
+        for call in (lambda: x + y, lambda: torch.linalg.solve(x, y), lambda: torch.linalg.lstsq(x, y)):
+            with pytest.raises(RuntimeError, match="two devices"):
+                call()
+
+
+def test_policy_cpu_runs_on_the_host(operators: ModuleType, device: str, device_module: ModuleType) -> None:
+    x = torch.rand(256, 256, device=device)
+    device_module.reset_peak_memory_stats()
+    before = device_module.memory_allocated()
+    torch.linalg.qr(x)
+    emulated = device_module.max_memory_allocated() - before
+    with operators.fallback_policy("cpu"):
+        device_module.reset_peak_memory_stats()
+        torch.linalg.qr(x)
+    assert device_module.max_memory_allocated() - before < emulated, "scratch memory was taken from the device"
+
+
+# The policy `error`
+
+
+def test_error_says_what_to_do(operators: ModuleType, device: str) -> None:
+    x = torch.eye(3, device=device)
+    cases: list[tuple[str, Callable[[], Any]]] = [
+        ("aten::add.Tensor", lambda: x + x),
+        ("aten::linalg_inv_ex", lambda: torch.linalg.inv(x)),
+        ("aten::erfinv_", lambda: x.erfinv_()),
+        ("aten::cat", lambda: torch.cat([x, x])),
+    ]
+    with operators.fallback_policy("error"):
+        for name, call in cases:
+            with pytest.raises(NotImplementedError) as caught:
+                call()
+            for part in (name, device, "csrc/aten/native", "emulate"):
+                assert part in str(caught.value)
+    assert torch.equal((x + x).cpu(), torch.eye(3) * 2)
+
+
+def test_error_leaves_the_devices_own_operators_alone(operators: ModuleType, device: str) -> None:
+    with operators.fallback_policy("error"):
+        x = torch.zeros(2, 3, device=device)
+        x.copy_(torch.tensor([[-1.0, 2, -3], [4, -5, 6]]))
+        y = x.t()[1:].clone()
+        assert x[1, 2].item() == 6
+        assert torch.equal(x.abs().cpu(), x.cpu().abs())
+        assert torch.equal(nn.functional.leaky_relu(x).cpu(), nn.functional.leaky_relu(x.cpu()))
+        assert torch.equal(y.zero_().cpu(), torch.zeros(2, 2))
+        assert x.to(torch.device(device, 0)) is x
+        assert x.resize_(1, 2).shape == (1, 2)
+    assert operators.fallback_counts() == {}
+
+
+# Settings
+
+
+def test_one_operator_has_its_own_policy(operators: ModuleType, device: str) -> None:
+    x = torch.ones(2, device=device)
+    for name in ("aten::add.Tensor", "add.Tensor", torch.ops.aten.add.Tensor):
+        operators.set_operator_policy(name, "error")
+        try:
+            assert (x * 2).sum().item() == 4
+            with pytest.raises(NotImplementedError, match=r"aten::add\.Tensor"):
+                x + x
+        finally:
+            operators.set_operator_policy(name, None)
+        assert (x + x).sum().item() == 4
+
+
+def test_an_operators_own_policy_wins(operators: ModuleType, device: str) -> None:
+    x = torch.ones(2, device=device)
+    operators.set_operator_policy("aten::mul.Tensor", "emulate")
+    operators.set_operator_policy("aten::digamma", "cpu")
+    try:
+        with operators.fallback_policy("error"):
+            torch.testing.assert_close((x * 3).cpu(), torch.full((2,), 3.0))
+            torch.testing.assert_close(torch.digamma(x).cpu(), torch.digamma(torch.ones(2)))
+            with pytest.raises(NotImplementedError):
+                x / 3
+            with pytest.raises(NotImplementedError):
+                torch.lgamma(x)
+    finally:
+        operators.set_operator_policy("aten::mul.Tensor", None)
+        operators.set_operator_policy("aten::digamma", None)
+
+
+def test_unknown_policies_are_refused(operators: ModuleType) -> None:
+    for wrong in ("", "Emulate", "cuda"):
+        with pytest.raises(ValueError, match="emulate"):
+            operators.set_fallback_policy(wrong)
+        with pytest.raises(ValueError, match="emulate"):
+            operators.set_operator_policy("aten::add.Tensor", wrong)
+    assert operators.get_fallback_policy() == "emulate"
+
+
+def test_policies_hold_for_all_threads(operators: ModuleType, device: str) -> None:
+    errors = []
+
+    def work() -> None:
+        try:
+            torch.ones(2, device=device) * 2
+        except NotImplementedError as error:
+            errors.append(error)
+
+    with operators.fallback_policy("error"):
+        thread = threading.Thread(target=work)
+        thread.start()
+        thread.join()
+    assert len(errors) == 1
+
+
+def test_backward_follows_the_policy(operators: ModuleType, device: str) -> None:
+    x = torch.ones(2, device=device, requires_grad=True)
+    y = x.sigmoid().sum()
+    with operators.fallback_policy("error"), pytest.raises(NotImplementedError):
+        y.backward()
+
+
+def test_warnings_come_once_for_each_operator(operators: ModuleType, device: str) -> None:
+    x = torch.full((2,), 0.5, device=device)
+    for policy, place in (("emulate", "device memory"), ("cpu", "host")):
+        operators.reset_fallback_counts()
+        with operators.fallback_policy(policy, warn=True):
+            for call in (lambda: x + x, lambda: torch.erfinv(x)):
+                with pytest.warns(UserWarning, match=place) as caught:
+                    for _ in range(3):
+                        call()
+                assert len(caught) == 1
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            torch.lgamma(x)
+
+
+# Counts
+
+
+def test_counts(operators: ModuleType, device: str) -> None:
+    assert operators.fallback_counts() == {}
+    x = torch.full((2, 2), 0.5, device=device)
+    operators.reset_fallback_counts()
+    for _ in range(3):
+        x = x * 1
+    torch.erfinv(x)
+    torch.erfinv(x)
+    x.view(4).abs().zero_()
+    torch.cat([x, x])
+    expected = {"aten::mul.Tensor": 3, "aten::erfinv": 2, "aten::cat": 1}
+    assert operators.fallback_counts() == expected
+    assert list(operators.fallback_counts()) == list(expected)
+    operators.reset_fallback_counts()
+    assert operators.fallback_counts() == {}
+    torch.erfinv(x)
+    assert operators.fallback_counts() == {"aten::erfinv": 1}
+
+
+def test_counts_do_not_depend_on_the_policy(operators: ModuleType, device: str) -> None:
+    def work() -> dict[str, int]:
+        operators.reset_fallback_counts()
+        x = torch.rand(4, 4, device=device, requires_grad=True)
+        torch.linalg.det(x.softmax(0) @ x).backward()
+        counts: dict[str, int] = operators.fallback_counts()
+        return counts
+
+    emulated = work()
+    with operators.fallback_policy("cpu"):
+        assert work() == emulated
+    assert emulated["aten::mm"] >= 3
+
+
+def test_counts_of_threads_add_up(operators: ModuleType, device: str) -> None:
+    def work() -> None:
+        x = torch.ones(2, device=device).abs()
+        for _ in range(200):
+            x.mul(1).erf()
+
+    operators.reset_fallback_counts()
+    threads = [threading.Thread(target=work) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    counts = operators.fallback_counts()
+    assert (counts["aten::mul.Tensor"], counts["aten::erf"]) == (600, 600)
+
+
+def test_operators_of_other_libraries_are_counted(operators: ModuleType, device: str) -> None:
+    library = torch.library.Library("fallback_tests", "FRAGMENT")
+    library.define("twice(Tensor x) -> Tensor")
+    library.impl("twice", lambda x: x * 2, "CPU")
+    operators.reset_fallback_counts()
+    result = torch.ops.fallback_tests.twice(torch.ones(2, device=device))
+    assert operators.fallback_counts()["fallback_tests::twice"] == 1
+    assert result.tolist() == [2, 2]
+    library._destroy()
+
+
+def test_what_the_cpu_cannot_do_either(operators: ModuleType, device: str) -> None:
+    library = torch.library.Library("fallback_tests", "FRAGMENT")
+    library.define("nowhere(Tensor x) -> Tensor")
+    with pytest.raises(NotImplementedError, match=r"fallback_tests::nowhere.*csrc/aten/native"):
+        torch.ops.fallback_tests.nowhere(torch.ones(2, device=device))
+    library._destroy()
+
+
+def test_operators_can_be_defined_anew(operators: ModuleType, device: str) -> None:
+    def define(schema: str, kernel: Callable[..., Any]) -> Any:
+        library = torch.library.Library("fallback_tests", "FRAGMENT")
+        library.define(schema)
+        library.impl("anew", kernel, "CPU")
+        return library
+
+    x, y = torch.ones(2, device=device), torch.full((2,), 3.0, device=device)
+    for _ in range(3):
+        library = define("anew(Tensor x) -> Tensor", lambda x: x * 2)
+        assert torch.ops.fallback_tests.anew(x).tolist() == [2, 2]
+        library._destroy()
+        library = define("anew(Tensor x, Tensor(a!) y) -> Tensor(a!)", lambda x, y: y.add_(x))
+        assert torch.ops.fallback_tests.anew(x, y) is y
+        library._destroy()
+    assert y.tolist() == [6, 6]
+    assert operators.fallback_counts()["fallback_tests::anew"] == 6
+
+
+# The environment variable
+
+SHOW = """
+import warnings, torch
+operators = torch.get_device_module(device).operators
+print(operators.get_fallback_policy())
+with warnings.catch_warnings(record=True) as caught:
+    warnings.simplefilter("always")
+    try:
+        torch.ones(2, device=device) * 2
+    except NotImplementedError:
+        print("refused")
+print(len(caught))
+"""
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        ("", ["emulate", "0"]),
+        ("emulate", ["emulate", "0"]),
+        ("cpu", ["cpu", "0"]),
+        ("error", ["error", "refused", "0"]),
+        ("warn", ["emulate", "1"]),
+        ("cpu,warn", ["cpu", "1"]),
+    ],
+)
+def test_environment(value: str, expected: list[str], run_python: RunPython) -> None:
+    done = run_python(SHOW, env={VARIABLE: value})
+    assert done.returncode == 0, done.stderr
+    # `ones` is made of `fill_`, which is a fallback too.
+    assert set(done.stdout.split()) >= set(expected[:-1])
+    assert (done.stdout.split()[-1] != "0") == (expected[-1] != "0")
+
+
+@pytest.mark.parametrize("value", ["nonsense", "cpu,loud", "emulate,cpu"])
+def test_nonsense_in_the_environment(value: str, run_python: RunPython) -> None:
+    for autoload in ("0", "1"):
+        env = {VARIABLE: value, "TORCH_DEVICE_BACKEND_AUTOLOAD": autoload}
+        done = run_python("import torch; __import__(package)", env=env)
+        assert done.returncode == 1, "an exception ends Python with 1, a signal would be negative"
+        assert f"{VARIABLE}={value}" in done.stderr
+        assert "warn" in done.stderr

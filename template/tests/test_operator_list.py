@@ -1,0 +1,43 @@
+"""The lists of emulated operators in csrc/aten/operators, held against the schemas of the installed torch."""
+
+import re
+from pathlib import Path
+
+import pytest
+import torch
+from conftest import PROJECT
+
+FOLDER = PROJECT / "csrc" / "aten" / "operators"
+LINE = re.compile(r'^EMULATED\("(?P<schema>[\w.]+)", (?P<cpp>\w+)\)$')
+
+
+def entries(path: Path) -> list[tuple[str, str]]:
+    """Return the pairs (name in the schema, name in at::_ops) of a list."""
+    lines = [line for line in path.read_text().splitlines() if line and not line.startswith("//")]
+    found = [(line, LINE.match(line)) for line in lines]
+    wrong = [line for line, match in found if match is None]
+    assert not wrong, f"{path.name} holds lines that are neither a comment nor EMULATED(...): {wrong}"
+    return [(match["schema"], match["cpp"]) for _, match in found if match]
+
+
+LISTS = {path.name: entries(path) for path in sorted(FOLDER.glob("*.def"))}
+ALL = [entry for found in LISTS.values() for entry in found]
+
+
+def test_lists_are_found() -> None:
+    assert ALL, f"there are no operators in {FOLDER}: run these tests from the source tree, they check its lists"
+
+
+def test_nothing_is_listed_twice() -> None:
+    names = [schema for schema, _ in ALL]
+    assert sorted(names) == sorted(set(names))
+
+
+@pytest.mark.parametrize(("schema", "cpp"), ALL, ids=[schema for schema, _ in ALL])
+def test_entry(schema: str, cpp: str) -> None:
+    name, _, overload = schema.partition(".")
+    torch._C._dispatch_find_schema_or_throw(f"aten::{name}", overload)
+    full = f"aten::{schema}"
+    assert cpp == schema.replace(".", "_")
+    assert torch._C._dispatch_has_kernel_for_dispatch_key(full, "CPU"), "the CPU has no kernel to emulate with"
+    assert torch._C._dispatch_has_kernel_for_dispatch_key(full, "PrivateUse1"), "the library was built without it"
