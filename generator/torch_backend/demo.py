@@ -72,5 +72,5 @@ def demo(source: Source, folder: Path) -> None:
   Try the device:      {python} -c "import torch; print(torch.ones(2, device='acme') + 2)"
   Run its tests:       cd {project} && {python} -m pytest tests
   Read its README:     {project / "README.md"}
-  Your own project:    torch-backend new torch_mychip --vendor-name "My Chip"
+  Your own project:    {environment.python.parent / "torch-backend"} new torch_mychip --vendor-name "My Chip"
 """)

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F  # noqa: N812
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
-CLOSE = {"rtol": 1e-4, "atol": 1e-5}
+CLOSE: dict[str, Any] = {"rtol": 1e-4, "atol": 1e-5}
 """For sums whose order is the kernel's affair."""
 
 
@@ -48,7 +48,7 @@ def test_convolutions(layer: nn.Module, shape: tuple[int, ...], device: str) -> 
 
 
 def test_channels_last_convolution(device: str) -> None:
-    layer = nn.Conv2d(4, 8, 3).to(memory_format=torch.channels_last)
+    layer = nn.Conv2d(4, 8, 3).to(memory_format=torch.channels_last)  # type: ignore[call-overload]
     x = torch.randn(2, 4, 8, 8).to(memory_format=torch.channels_last).requires_grad_()
     check_same(layer, x, device=device, **CLOSE)
     assert layer.to(device)(x.to(device)).is_contiguous(memory_format=torch.channels_last)
@@ -452,9 +452,8 @@ def test_ctc_loss(reduction: str, device: str) -> None:
 
     lengths = torch.tensor([12, 10, 8])
     check_same(loss, logits, targets, lengths, target_lengths, device=device, **CLOSE)
-    on_host = F.ctc_loss(
-        logits.to(device).log_softmax(2), targets.to(device), (12, 10, 8), (6, 3, 1), reduction=reduction
-    )
+    there: list[Any] = [logits.to(device).log_softmax(2), targets.to(device), (12, 10, 8), (6, 3, 1), 0, reduction]
+    on_host = F.ctc_loss(*there)
     torch.testing.assert_close(on_host.cpu(), loss(logits, targets, lengths, target_lengths), **CLOSE)
 
 
@@ -537,7 +536,9 @@ def test_gradients_are_clipped(norm_type: float, foreach: bool | None, device: s
 
 def test_ema_and_swa(device: str) -> None:
     model = nn.Linear(2, 2).to(device)
-    average = torch.optim.swa_utils.AveragedModel(model, multi_avg_fn=torch.optim.swa_utils.get_ema_multi_avg_fn(0.5))
+    average: Any = torch.optim.swa_utils.AveragedModel(
+        model, multi_avg_fn=torch.optim.swa_utils.get_ema_multi_avg_fn(0.5)
+    )
     average.update_parameters(model)
     before = model.weight.detach().clone()
     with torch.no_grad():

@@ -113,7 +113,7 @@ def run(function: Any, sample: Any, device: str, wants_grad: bool = False, **ext
 
 def compare(op: Any, actual: list[Any], expected: list[Any], device: str) -> None:
     assert len(actual) == len(expected)
-    tolerances = {}
+    tolerances: dict[str, Any] = {}
     if op.full_name in WIDER:
         tolerances = {"rtol": WIDER[op.full_name], "atol": WIDER[op.full_name]}
     for ours, theirs in zip(actual, expected, strict=True):

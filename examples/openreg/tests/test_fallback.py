@@ -72,6 +72,12 @@ def test_values(function: Callable[..., Any], policy: str, operators: ModuleType
 
 
 @pytest.mark.parametrize("policy", ["emulate", "cpu"])
+def test_numbers_on_the_host_come_first(policy: str, operators: ModuleType, device: str) -> None:
+    with operators.fallback_policy(policy):
+        check_same(lambda x: [1 - x, torch.tensor(2.0) * x, torch.tensor(1.0) - x], torch.randn(3), device=device)
+
+
+@pytest.mark.parametrize("policy", ["emulate", "cpu"])
 def test_writes_arrive(policy: str, operators: ModuleType, device: str) -> None:
     with operators.fallback_policy(policy):
         x = torch.arange(12.0, device=device).view(3, 4)
@@ -218,7 +224,8 @@ def test_warnings_come_once_for_each_operator(operators: ModuleType, device: str
     for policy, place in (("emulate", "device memory"), ("cpu", "host")):
         operators.reset_fallback_counts()
         with operators.fallback_policy(policy, warn=True):
-            for call in (lambda: x + x, lambda: torch.erfinv(x)):
+            calls: list[Callable[[], Tensor]] = [lambda: x + x, lambda: torch.erfinv(x)]
+            for call in calls:
                 with pytest.warns(UserWarning, match=place) as caught:
                     for _ in range(3):
                         call()

@@ -122,7 +122,10 @@ def test_abs_of_special_values(device: str) -> None:
 @pytest.mark.parametrize("dtype", FLOATS, ids=str)
 def test_leaky_relu(dtype: torch.dtype, layout: Callable[[Tensor], Tensor], device: str) -> None:
     def function(x: Tensor, out: Tensor | None = None) -> Tensor:
-        return torch.ops.aten.leaky_relu(x, 0.1) if out is None else torch.ops.aten.leaky_relu.out(x, 0.1, out=out)
+        if out is None:
+            return F.leaky_relu(x, 0.1)
+        result: Tensor = torch.ops.aten.leaky_relu.out(x, 0.1, out=out)
+        return result
 
     check_variants(function, lambda x: F.leaky_relu_(x, 0.1), sample(dtype), layout, device)
 

@@ -273,14 +273,14 @@ def test_resize_errors(device: str) -> None:
 
 def test_set(x: Tensor, device: str) -> None:
     y = torch.empty(0, device=device)
-    y.set_(x)
+    y.set_(x)  # type: ignore[call-overload]
     assert y.data_ptr() == x.data_ptr()
     same(y, x.cpu())
     y.set_(x.untyped_storage(), 4, (2, 2), (8, 1))
     same(y, torch.tensor([[4.0, 5], [12, 13]]))
     y.set_(x.untyped_storage())
     assert y.numel() == 24
-    y.set_()
+    y.set_()  # type: ignore[call-overload]
     assert y.numel() == 0
     with pytest.raises(RuntimeError):
         torch.empty(0).set_(x.untyped_storage())
@@ -556,7 +556,11 @@ def test_out_is_resized(x: Tensor, device: str) -> None:
 
 
 def test_out_of_another_size_warns(x: Tensor, device: str) -> None:
-    for function in (lambda out: torch.mul(x, 2, out=out), lambda out: torch.abs(x, out=out)):
+    functions: list[Callable[[Tensor], Tensor]] = [
+        lambda out: torch.mul(x, 2, out=out),
+        lambda out: torch.abs(x, out=out),
+    ]
+    for function in functions:
         out = torch.empty(7, device=device)
         with pytest.warns(UserWarning, match="resized"):
             function(out)
@@ -619,7 +623,7 @@ def test_in_place_on_strided_tensors(x: Tensor) -> None:
 
 
 def test_in_place_returns_its_tensor(x: Tensor) -> None:
-    for operation in (
+    operations: list[Callable[[], Tensor]] = [
         lambda: x.add_(1),
         lambda: x.zero_(),
         lambda: x.abs_(),
@@ -630,7 +634,8 @@ def test_in_place_returns_its_tensor(x: Tensor) -> None:
         lambda: x.to(x.device),
         lambda: x.contiguous(),
         lambda: x.requires_grad_(False),
-    ):
+    ]
+    for operation in operations:
         assert operation() is x
 
 
@@ -741,7 +746,8 @@ def test_writing_what_backward_needs_is_noticed(write: Callable[[Tensor], Any], 
 
 def test_writing_a_leaf_is_refused(device: str) -> None:
     x = torch.ones(2, device=device, requires_grad=True)
-    for write in (lambda: x.add_(1), lambda: x.zero_(), lambda: x[0].mul_(2)):
+    writes: list[Callable[[], Tensor]] = [lambda: x.add_(1), lambda: x.zero_(), lambda: x[0].mul_(2)]
+    for write in writes:
         with pytest.raises(RuntimeError, match="leaf"):
             write()
     with torch.no_grad():
@@ -853,12 +859,14 @@ def test_deepcopy(device: str) -> None:
 
 
 def test_deepcopy_of_modules(device: str) -> None:
-    model = nn.Sequential(nn.Linear(2, 2), nn.BatchNorm1d(2)).to(device)
-    model[0].bias = nn.Parameter(model[1].weight.detach())
+    first, second = nn.Linear(2, 2), nn.BatchNorm1d(2)
+    model = nn.Sequential(first, second).to(device)
+    first.bias = second.weight
     twin = copy.deepcopy(model)
     for ours, theirs in zip(model.state_dict().values(), twin.state_dict().values(), strict=True):
         assert ours.data_ptr() != theirs.data_ptr()
         same(theirs, ours.cpu())
+    assert twin[0].bias is twin[1].weight
 
 
 def test_no_operator_warns(device: str) -> None:

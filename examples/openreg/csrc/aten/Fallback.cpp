@@ -194,6 +194,19 @@ FallbackPolicy OperatorCounter::applyPolicy() {
   return policy;
 }
 
+void runOnHost(const c10::OperatorHandle& op, const OperatorInfo& info, torch::jit::Stack* stack) {
+  const auto device = emulation::prepareForHost(info, stack);
+  at::native::cpu_fallback(op, stack);
+  // cpu_fallback sends results to where the first operand is. That may be a number, which is on the host.
+  const size_t first = stack->size() - info.source.size();
+  for (size_t i = 0; i < info.source.size(); ++i) {
+    auto& result = (*stack)[first + i];
+    if (info.source[i] == OperatorInfo::kFresh && result.isTensor() && result.toTensor().defined() && result.toTensor().is_cpu()) {
+      result = result.toTensor().to(device);
+    }
+  }
+}
+
 void runCountedFallback(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
   auto& info = operatorInfo(op);
   TORCH_CHECK_NOT_IMPLEMENTED(
@@ -202,8 +215,7 @@ void runCountedFallback(const c10::OperatorHandle& op, torch::jit::Stack* stack)
   if (info.counter.applyPolicy() == FallbackPolicy::Emulate) {
     emulation::runBoxed(op, info, stack);
   } else {
-    emulation::prepareForHost(info, stack);
-    at::native::cpu_fallback(op, stack);
+    runOnHost(op, info, stack);
   }
 }
 

@@ -3,7 +3,7 @@
 from typing import Any
 
 from . import _utils as _utils
-from . import amp, devices, memory, operators, random, streams
+from . import amp, devices, library, memory, operators, random, streams
 from .amp import get_amp_supported_dtype, is_autocast_available
 from .devices import (
     _is_in_bad_fork as _is_in_bad_fork,
@@ -67,7 +67,7 @@ from .streams import (
     stream,
 )
 
-SUBMODULES = ("amp", "devices", "memory", "operators", "random", "streams")
+SUBMODULES = ("amp", "devices", "library", "memory", "operators", "random", "streams")
 
 __all__ = [
     "Event",
@@ -100,6 +100,7 @@ __all__ = [
     "is_available",
     "is_bf16_supported",
     "is_initialized",
+    "library",
     "manual_seed",
     "manual_seed_all",
     "max_memory_allocated",

@@ -92,7 +92,7 @@ void runBoxed(const c10::OperatorHandle& op, const OperatorInfo& info, Stack* st
   }
 }
 
-void prepareForHost(const OperatorInfo& info, Stack* stack) {
+c10::Device prepareForHost(const OperatorInfo& info, Stack* stack) {
   Call call(deviceOf(info, *stack));
   const auto first = stack->size() - info.written.size();
   for (size_t i = 0; i < info.written.size(); ++i) {
@@ -102,6 +102,7 @@ void prepareForHost(const OperatorInfo& info, Stack* stack) {
     auto& value = (*stack)[first + info.generator_argument];
     value = call.engine(generatorOf(value));
   }
+  return call.device();
 }
 
 }  // namespace openreg::emulation

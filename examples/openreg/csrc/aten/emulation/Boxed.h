@@ -10,7 +10,7 @@ namespace openreg::emulation {
 void runBoxed(const c10::OperatorHandle& op, const OperatorInfo& info, torch::jit::Stack* stack);
 
 // What copying the operands to the host would leave unchecked or undone: raises if they are on different devices, and
-// replaces the device's generator by the engine that a CPU kernel can draw from.
-void prepareForHost(const OperatorInfo& info, torch::jit::Stack* stack);
+// replaces the device's generator by the engine that a CPU kernel can draw from. Returns the operands' device.
+c10::Device prepareForHost(const OperatorInfo& info, torch::jit::Stack* stack);
 
 }  // namespace openreg::emulation

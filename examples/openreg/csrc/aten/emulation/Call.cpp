@@ -66,7 +66,7 @@ at::Tensor Call::alias(const at::Tensor& operand, Use use) {
   if (operand.device().type() != kDeviceType) [[unlikely]] {
     TORCH_CHECK(
         operand.is_cpu() && ((operand.dim() == 0 && use == Use::Read) || use == Use::ReadAnywhere), "Expected all tensors to be on the same device, but found at least two devices, ",
-        c10::Device(kDeviceType, device_ == kUnknown ? currentDevice() : device_), " and ", operand.device(), "!");
+        device(), " and ", operand.device(), "!");
     return operand;
   }
   setDevice(operand);

@@ -34,6 +34,11 @@ class Call {
   // one device. One tensor has one alias, and tensors that share memory have aliases that share it: kernels check.
   at::Tensor alias(const at::Tensor& operand, Use use = Use::Read);
 
+  // The operands' device, or the current one if there is no operand on a device.
+  c10::Device device() const {
+    return {kDeviceType, device_ == kUnknown ? currentDevice() : device_};
+  }
+
   // The engine that the kernel draws from: the given generator's, or the device's default one's. Raises if it belongs to
   // another device.
   at::Generator engine(const std::optional<at::Generator>& generator);
