@@ -1,7 +1,7 @@
 """Virtual environments on top of another one: its packages are visible, what is installed goes into the new one.
 
-Only one backend can own the dispatch key PrivateUse1 of a process, so the one that an environment holds must not be seen
-by those above it; and nobody wants a second copy of torch for that.
+Only one backend can own the dispatch key PrivateUse1 of a process, so the one that an environment holds must not be
+seen by those above it; and nobody wants a second copy of torch for that.
 """
 
 from __future__ import annotations
