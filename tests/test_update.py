@@ -40,9 +40,11 @@ def test_edits_are_kept_and_news_arrive(real_template: Path, tmp_path: Path) -> 
     stream.write_text("// the vendor's line\n" + stream.read_text())
     readme.write_text(readme.read_text() + "\nThe vendor's words.\n")
     (project / "csrc" / "aten" / "native" / "Mine.cpp").write_text("// the vendor's file\n")
+    kernel = project / "csrc" / "aten" / "native" / "Zero.cpp"
+    kernel.write_text("// the vendor's kernel, written anew\n")
     commit_all(project, "port")
 
-    for name in ("csrc/runtime/Stream.h.jinja", "csrc/runtime/Event.h.jinja"):
+    for name in ("csrc/runtime/Stream.h.jinja", "csrc/runtime/Event.h.jinja", "csrc/aten/native/Zero.cpp.jinja"):
         path = template / "template" / name
         path.write_text(path.read_text() + "// news for {{ device_name }}\n")
     (template / "template" / "NEWS.md.jinja").write_text("News of {{ package_name }}\n")
@@ -56,6 +58,7 @@ def test_edits_are_kept_and_news_arrive(real_template: Path, tmp_path: Path) -> 
     assert "The vendor's words." in readme.read_text()
     assert (project / "NEWS.md").read_text() == "News of torch_zed\n"
     assert (project / "csrc" / "aten" / "native" / "Mine.cpp").exists()
+    assert kernel.read_text() == "// the vendor's kernel, written anew\n", "kernels are the vendor's once rendered"
     assert not [line for line in git(project, "status", "--porcelain").splitlines() if line.startswith("UU")]
     assert not list(project.rglob("*.rej"))
 

@@ -15,13 +15,16 @@ BACKEND_API void warnError(int code, const char* call) noexcept;
 
 }  // namespace openreg::device
 
-#define DEVICE_CHECK(call) \
+// For an error code that was looked at before: `name` says which call gave it.
+#define DEVICE_CHECK_CODE(code, name) \
   do { \
-    const int device_check_code = static_cast<int>(call); \
+    const int device_check_code = static_cast<int>(code); \
     if (device_check_code != 0) [[unlikely]] { \
-      ::openreg::device::throwError(device_check_code, #call, __FILE__, __LINE__, __func__); \
+      ::openreg::device::throwError(device_check_code, name, __FILE__, __LINE__, __func__); \
     } \
   } while (false)
+
+#define DEVICE_CHECK(call) DEVICE_CHECK_CODE(call, #call)
 
 #define DEVICE_WARN(call) \
   do { \

@@ -28,7 +28,7 @@ bool queryEvent(EventHandle event) {
     orGetLastError();
     return false;
   }
-  DEVICE_CHECK(code);
+  DEVICE_CHECK_CODE(code, "orEventQuery");
   return true;
 }
 

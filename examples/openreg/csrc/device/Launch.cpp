@@ -20,7 +20,7 @@ void launchInline(KernelFunction kernel, void* arguments, StreamHandle stream) {
   auto* const outer = std::exchange(running_stream, stream);
   const auto code = orLaunchKernelInline(kernel, arguments, unwrap(stream));
   running_stream = outer;
-  DEVICE_CHECK(code);
+  DEVICE_CHECK_CODE(code, "orLaunchKernelInline");
 }
 
 StreamHandle runningStream() {

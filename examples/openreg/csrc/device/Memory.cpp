@@ -11,7 +11,7 @@ void* allocate(size_t nbytes) {
     orGetLastError();
     return nullptr;
   }
-  DEVICE_CHECK(code);
+  DEVICE_CHECK_CODE(code, "orMalloc");
   return pointer;
 }
 
@@ -26,7 +26,7 @@ void* hostAllocate(size_t nbytes) {
     orGetLastError();
     return nullptr;
   }
-  DEVICE_CHECK(code);
+  DEVICE_CHECK_CODE(code, "orMallocHost");
   return pointer;
 }
 

@@ -16,7 +16,7 @@ bool queryStream(StreamHandle stream) {
     orGetLastError();
     return false;
   }
-  DEVICE_CHECK(code);
+  DEVICE_CHECK_CODE(code, "orStreamQuery");
   return true;
 }
 
