@@ -3,7 +3,7 @@
 #include <ATen/EmptyTensor.h>
 #include <c10/core/TensorImpl.h>
 
-#include "device/Address.h"
+#include "aten/emulation/Alias.h"
 #include "device/Memory.h"
 #include "runtime/CachingAllocator.h"
 #include "runtime/Generator.h"
@@ -11,44 +11,15 @@
 namespace openreg::emulation {
 namespace {
 
-// The keys of a CPU tensor. Those of an inference tensor lack autograd's, by which PyTorch tells the two apart.
-constexpr c10::DispatchKeySet kInferenceKeys{c10::DispatchKey::CPU, c10::DispatchKey::AutocastCPU};
-constexpr c10::DispatchKeySet kCpuKeys = kInferenceKeys | c10::DispatchKeySet{c10::DispatchKey::AutogradCPU, c10::DispatchKey::ADInplaceOrView};
 constexpr c10::DispatchKeySet kDeviceKey(c10::DispatchKey::PrivateUse1);
 
-c10::Storage aliasStorage(const at::Tensor& operand) {
-  auto* impl = operand.unsafeGetTensorImpl();
-  TORCH_CHECK_NOT_IMPLEMENTED(
-      impl->has_storage() && impl->layout() == c10::kStrided, "this operator cannot take a tensor of layout ", impl->layout(), " on this device yet");
-  auto* storage = impl->unsafe_storage().unsafeGetStorageImpl();
-  c10::DataPtr data(device::toKernelAddress(storage->mutable_data()), c10::Device(c10::kCPU));
-  return c10::Storage(c10::make_intrusive<c10::StorageImpl>(
-      c10::StorageImpl::use_byte_size_t(), storage->nbytes(), std::move(data), &cpuAllocator(), storage->resizable()));
-}
-
-at::Tensor makeAlias(const at::Tensor& operand, c10::Storage storage) {
-  auto* impl = operand.unsafeGetTensorImpl();
-  // VIEW: no version counter of its own, the operand's serves. What a kernel writes counts as written to the operand.
-  const bool inference = impl->is_inference();
-  auto alias = at::detail::make_tensor<c10::TensorImpl>(c10::TensorImpl::VIEW, std::move(storage), inference ? kInferenceKeys : kCpuKeys, impl->dtype());
-  auto* alias_impl = alias.unsafeGetTensorImpl();
-  if (!inference) {
-    alias_impl->set_version_counter(impl->version_counter());
-  }
-  alias_impl->set_sizes_and_strides(impl->sizes(), impl->strides(), impl->storage_offset());
-  if (impl->is_wrapped_number()) [[unlikely]] {
-    alias_impl->set_wrapped_number(true);
-  }
-  if (impl->is_conj()) [[unlikely]] {
-    alias_impl->_set_conj(true);
-  }
-  if (impl->is_neg()) [[unlikely]] {
-    alias_impl->_set_neg(true);
-  }
-  return alias;
-}
-
 }  // namespace
+
+Call::~Call() {
+  for (auto& operand : operands_) {
+    recycleAlias(std::move(operand.alias));
+  }
+}
 
 void Call::setDevice(const at::Tensor& operand) {
   const auto index = operand.device().index();
@@ -76,8 +47,8 @@ at::Tensor Call::alias(const at::Tensor& operand, Use use) {
     relative->written |= written;
     return relative->alias;
   }
-  auto storage = relative != nullptr ? relative->alias.storage() : aliasStorage(operand);
-  operands_.push_back({operand, makeAlias(operand, std::move(storage)), written});
+  auto alias = relative != nullptr ? makeAlias(operand, relative->alias.storage()) : makeAlias(operand);
+  operands_.push_back({operand, std::move(alias), written});
   return operands_.back().alias;
 }
 

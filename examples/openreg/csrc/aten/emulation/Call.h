@@ -23,6 +23,9 @@ class Call {
  public:
   // The device that factory functions allocate on; operands on a device fix it themselves.
   explicit Call(std::optional<c10::DeviceIndex> device = std::nullopt) : device_(device.value_or(kUnknown)) {}
+  ~Call();
+  Call(const Call&) = delete;
+  Call& operator=(const Call&) = delete;
 
   enum class Use : uint8_t {
     Read,
