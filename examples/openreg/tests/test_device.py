@@ -274,3 +274,18 @@ with keep[1]:
     keep[2].record()
 """)
     assert (done.returncode, done.stderr) == (0, "")
+
+
+@pytest.mark.parametrize("policy", ["emulate", "error"])
+def test_process_exits_cleanly_after_backward(policy: str, run_python: RunPython) -> None:
+    """Threads of autograd hold Python objects when a pass has returned. Several rounds: it is a race."""
+    for _ in range(4):
+        done = run_python(f"""
+import torch
+module = torch.get_device_module(device)
+x = torch.ones(3, device=device, requires_grad=True)
+for _ in range(3):
+    (x * x).sum().backward()
+module.operators.set_fallback_policy("{policy}")
+""")
+        assert (done.returncode, done.stderr) == (0, "")

@@ -1,11 +1,45 @@
 #include "runtime/Shutdown.h"
 
-#include <torch/csrc/autograd/engine.h>
+#include <ATen/ops/empty.h>
+#include <torch/csrc/autograd/autograd.h>
+
+#include <exception>
+#include <thread>
+
+#include "runtime/Functions.h"
 
 namespace openreg {
 
-void stopAutogradThreads() {
-  torch::autograd::Engine::get_default_engine().stop();
+namespace {
+
+// A backward pass on each device. It takes views only, which no fallback policy can forbid.
+void passThroughAutogradThreads() {
+  for (c10::DeviceIndex i = 0; i < deviceCount(); ++i) {
+    const c10::TensorOptions options(c10::Device(kDeviceType, i));
+    const auto x = at::empty({}, options).requires_grad_();
+    torch::autograd::grad({x.view({1})}, {x}, {at::empty({1}, options)});
+  }
+}
+
+}  // namespace
+
+void settleAutogradThreads() {
+  if (!isInitialized()) {
+    return;
+  }
+  // An autograd thread takes one pass after the other: when it has run this one, it is done with those before. This one
+  // holds nothing of Python, because a new thread has no modes and no context to hand on.
+  std::exception_ptr error;
+  std::thread([&error] {
+    try {
+      passThroughAutogradThreads();
+    } catch (...) {
+      error = std::current_exception();
+    }
+  }).join();
+  if (error) {
+    std::rethrow_exception(error);
+  }
 }
 
 }  // namespace openreg

@@ -4,9 +4,9 @@
 
 namespace openreg {
 
-// Ends PyTorch's autograd threads, of which each device has one. They hold Python objects for a moment after a backward
-// pass has returned; a thread that lets go of one while the interpreter shuts down aborts the process. To be called once,
-// at exit, without the GIL. No backward pass is possible on a device afterwards.
-BACKEND_API void stopAutogradThreads();
+// Waits until PyTorch's autograd threads, of which each device has one, have let go of the backward passes that they ran.
+// They hold Python objects for a moment after such a pass has returned, and one that drops them while the interpreter
+// shuts down aborts the process. To be called at exit, without the GIL. Does nothing if no device was used.
+BACKEND_API void settleAutogradThreads();
 
 }  // namespace openreg

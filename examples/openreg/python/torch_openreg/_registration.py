@@ -57,10 +57,10 @@ def register_fallbacks() -> None:
 
 
 def prepare_exit() -> None:
-    """Let no thread of autograd outlive the interpreter that it holds objects of."""
+    """Let no thread of autograd hold a Python object that it would drop while the interpreter shuts down."""
     from . import _C
 
-    atexit.register(_C._stop_autograd_threads)
+    atexit.register(_C._settle_autograd_threads)
 
 
 def rename_backend() -> None:

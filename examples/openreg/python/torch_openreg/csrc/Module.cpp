@@ -110,7 +110,7 @@ void bindFallback(py::module_& m) {
   m.def("_fallback_counts", call(fallbackCounts));
   m.def("_reset_fallback_counts", call(resetFallbackCounts));
   m.def("_register_fallbacks", call(registerFallbacks));
-  m.def("_stop_autograd_threads", call(stopAutogradThreads));
+  m.def("_settle_autograd_threads", call(settleAutogradThreads));
 }
 
 PyModuleDef definition;
