@@ -1,7 +1,9 @@
 # Python and the torch that is installed for it.
 find_package(Python REQUIRED COMPONENTS Interpreter Development.Module)
 
-if(NOT Torch_DIR)
+# scikit-build-core has CMake look into site-packages, which finds it at once. Elsewhere Python is asked where it is.
+find_package(Torch QUIET CONFIG)
+if(NOT Torch_FOUND)
   # A backend that is installed already must not load while the next one is being built.
   execute_process(
     COMMAND ${CMAKE_COMMAND} -E env TORCH_DEVICE_BACKEND_AUTOLOAD=0 ${Python_EXECUTABLE} -c "import torch.utils; print(torch.utils.cmake_prefix_path)"
@@ -10,6 +12,6 @@ if(NOT Torch_DIR)
     message(FATAL_ERROR "torch cannot be imported by ${Python_EXECUTABLE}. Install it there first, and build without isolation (pip install --no-build-isolation).")
   endif()
   list(APPEND CMAKE_PREFIX_PATH "${torch_prefix}")
+  find_package(Torch REQUIRED CONFIG)
 endif()
-find_package(Torch REQUIRED CONFIG)
 find_library(TORCH_PYTHON_LIBRARY torch_python PATHS "${TORCH_INSTALL_PREFIX}/lib" REQUIRED NO_DEFAULT_PATH)
