@@ -38,7 +38,10 @@ class FallbackState {
 
   // Not in the constructor, which runs while the library loads and must not throw.
   void readEnvironment() {
-    std::string setting = c10::utils::get_env(kVariable).value_or("");
+    std::string setting;
+    if (auto value = c10::utils::get_env(kVariable)) {
+      setting = *std::move(value);
+    }
     if (const auto comma = setting.find(','); comma != std::string::npos) {
       TORCH_CHECK_VALUE(setting.substr(comma + 1) == "warn", kVariable, "=", setting, ": only `warn` may follow the comma");
       warn_ = true;

@@ -9,6 +9,8 @@
 // Counting and running operators that have no kernel of the device's own.
 namespace openreg {
 
+struct OperatorInfo;
+
 // The number of calls and the policy of one operator. Lives for ever; known to fallbackCounts() from the start.
 class BACKEND_API OperatorCounter {
  public:
@@ -45,5 +47,8 @@ class BACKEND_API OperatorCounter {
 // The boxed fallback of the whole backend, and the same for a call that its caller has counted.
 void runFallback(const c10::OperatorHandle& op, torch::jit::Stack* stack);
 void runCountedFallback(const c10::OperatorHandle& op, torch::jit::Stack* stack);
+
+// Runs an operator on the host, with copies, whatever the policy is.
+void runOnHost(const c10::OperatorHandle& op, const OperatorInfo& info, torch::jit::Stack* stack);
 
 }  // namespace openreg

@@ -23,9 +23,6 @@ struct OperatorInfo {
   int generator_argument = -1;  // position of the Generator argument, or -1
 };
 
-// Runs an operator on the host, with copies, whatever the policy is.
-void runOnHost(const c10::OperatorHandle& op, const OperatorInfo& info, torch::jit::Stack* stack);
-
 // Lives for ever.
 OperatorInfo& operatorInfo(const c10::OperatorHandle& op);
 

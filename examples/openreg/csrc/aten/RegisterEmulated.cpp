@@ -3,7 +3,7 @@
 
 #include "aten/emulation/Unboxed.h"
 
-#define EMULATED(schema_name, op) m.impl(schema_name, TORCH_FN((::openreg::emulation::Emulated<::at::_ops::op>::call)));
+#define EMULATED(schema_name, op) m.impl(schema_name, (::openreg::emulation::Emulated<::at::_ops::op>::call));
 
 TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
 #include "aten/operators.def"

@@ -1,7 +1,7 @@
 #include "runtime/Shutdown.h"
 
+#include <ATen/core/Tensor.h>
 #include <ATen/ops/empty.h>
-#include <torch/csrc/autograd/autograd.h>
 
 #include <exception>
 #include <thread>
@@ -12,12 +12,12 @@ namespace openreg {
 
 namespace {
 
-// A backward pass on each device. It takes views only, which no fallback policy can forbid.
+// A backward pass on each device, of views only, which no fallback policy can forbid.
 void passThroughAutogradThreads() {
   for (c10::DeviceIndex i = 0; i < deviceCount(); ++i) {
     const c10::TensorOptions options(c10::Device(kDeviceType, i));
     const auto x = at::empty({}, options).requires_grad_();
-    torch::autograd::grad({x.view({1})}, {x}, {at::empty({1}, options)});
+    x.view({1}).backward(at::empty({1}, options));
   }
 }
 

@@ -1,9 +1,9 @@
 #include "aten/emulation/Call.h"
 
-#include <ATen/EmptyTensor.h>
 #include <c10/core/TensorImpl.h>
 
 #include "aten/emulation/Alias.h"
+#include "device/Launch.h"
 #include "device/Memory.h"
 #include "runtime/CachingAllocator.h"
 #include "runtime/Generator.h"
@@ -105,6 +105,17 @@ void Call::writeBack(const Operand& operand) {
   if (impl->sizes() != alias->sizes() || impl->strides() != alias->strides() || impl->storage_offset() != alias->storage_offset()) {
     impl->set_sizes_and_strides(alias->sizes(), alias->strides(), alias->storage_offset());
   }
+}
+
+void Call::run(c10::function_ref<void()> kernel) {
+  if (device_ == kUnknown) [[unlikely]] {
+    device_ = currentDevice();
+  }
+  device::runOnStream(currentStreamHandle(device_), [&] {
+    scope_.emplace(device_);
+    kernel();
+    finish();
+  });
 }
 
 void Call::finish() {

@@ -3,6 +3,7 @@
 #include <ATen/core/Generator.h>
 #include <ATen/core/List.h>
 #include <ATen/core/Tensor.h>
+#include <c10/util/FunctionRef.h>
 #include <c10/util/SmallVector.h>
 
 #include <optional>
@@ -10,7 +11,6 @@
 #include <vector>
 
 #include "aten/emulation/Scope.h"
-#include "device/Launch.h"
 #include "runtime/Stream.h"
 
 namespace openreg::emulation {
@@ -47,17 +47,7 @@ class Call {
   at::Generator engine(const std::optional<at::Generator>& generator);
 
   // Runs `kernel` in its turn on the current stream, on this thread.
-  template <class Kernel>
-  void run(Kernel&& kernel) {
-    if (device_ == kUnknown) [[unlikely]] {
-      device_ = currentDevice();
-    }
-    device::runOnStream(currentStreamHandle(device_), [&] {
-      scope_.emplace(device_);
-      kernel();
-      finish();
-    });
-  }
+  void run(c10::function_ref<void()> kernel);
 
   at::Tensor adopt(at::Tensor result);
   std::vector<at::Tensor> adopt(std::vector<at::Tensor> results);
