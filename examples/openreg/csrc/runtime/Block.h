@@ -9,9 +9,17 @@
 
 namespace openreg {
 
+struct Block;
 struct BlockPool;
 
-// A piece of a segment (one allocation of the SDK). The pieces of a segment form a list in address order.
+// One allocation of the SDK, cut into blocks.
+struct Segment {
+  void* address;
+  size_t size;  // bytes
+  Block* first;
+};
+
+// A piece of a segment. The pieces of a segment form a list in address order.
 struct Block {
   Block(c10::DeviceIndex device, c10::StreamId stream, void* address, size_t size, BlockPool* pool)
       : device(device), stream(stream), address(address), size(size), pool(pool) {}
@@ -22,6 +30,7 @@ struct Block {
   size_t size;  // bytes, a multiple of kMinBlockSize
   size_t requested = 0;  // bytes asked for by the present user
   BlockPool* pool;
+  Segment* segment = nullptr;
   bool allocated = false;
   bool binned = false;
   int pending_events = 0;
@@ -32,6 +41,10 @@ struct Block {
 
   bool isSplit() const {
     return previous != nullptr || next != nullptr;
+  }
+  // Not allocated, but other streams have not passed their last use of it.
+  bool awaitsFree() const {
+    return !allocated && (pending_events > 0 || !uses.empty());
   }
 };
 

@@ -13,7 +13,7 @@ RecentBlocks::Bins& RecentBlocks::binsOf(c10::StreamId stream) {
 }
 
 bool RecentBlocks::push(Block* block) {
-  if (block->size > kBinnedSize) {
+  if (block->size > kBinnedSize || block->pool->owner != nullptr) {
     return false;
   }
   auto& bin = binsOf(block->stream)[block->size / kGranularity];

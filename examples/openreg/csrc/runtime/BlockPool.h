@@ -9,6 +9,8 @@
 
 namespace openreg {
 
+struct PrivatePool;
+
 // Free blocks of one size class (small or large), best fit first, for each stream apart.
 struct BlockPool {
   struct Order {
@@ -23,9 +25,10 @@ struct BlockPool {
     }
   };
 
-  explicit BlockPool(bool small) : small(small) {}
+  explicit BlockPool(bool small, PrivatePool* owner = nullptr) : small(small), owner(owner) {}
 
   bool small;
+  PrivatePool* owner;  // nullptr: for everybody
   std::set<Block*, Order> free;
 };
 
@@ -33,7 +36,7 @@ struct BlockPool {
 // What a training step frees it asks for again in the next one.
 class RecentBlocks {
  public:
-  // Takes the block unless enough of its size are kept already.
+  // Takes the block unless enough of its size are kept already, or it belongs to a private pool.
   bool push(Block* block);
   Block* pop(c10::StreamId stream, size_t size);
 

@@ -1,5 +1,7 @@
 #include "runtime/CachingAllocator.h"
 
+#include <atomic>
+
 #include "device/Device.h"
 #include "device/Memory.h"
 #include "runtime/DeviceCache.h"
@@ -74,9 +76,8 @@ bool CachingAllocator::initialized() {
 }
 
 void CachingAllocator::emptyCache(c10::MempoolId_t pool) {
-  TORCH_CHECK_NOT_IMPLEMENTED(pool == c10::MempoolId_t(0, 0), "this allocator has no private memory pools; call emptyCache without one");
   for (auto& cache : caches_) {
-    cache->emptyCache();
+    cache->emptyCache(pool);
   }
 }
 
@@ -107,6 +108,32 @@ std::pair<size_t, size_t> CachingAllocator::getMemoryInfo(c10::DeviceIndex index
   checkDeviceIndex(index);
   const auto info = device::memoryInfo(index);
   return {info.free, info.total};
+}
+
+void CachingAllocator::beginAllocateToPool(c10::DeviceIndex index, c10::MempoolId_t pool, StreamFilter filter) {
+  checkDeviceIndex(index);
+  cache(index).beginAllocateToPool(pool, std::move(filter));
+}
+
+void CachingAllocator::endAllocateToPool(c10::DeviceIndex index, c10::MempoolId_t pool) {
+  checkDeviceIndex(index);
+  cache(index).endAllocateToPool(pool);
+}
+
+void CachingAllocator::releasePool(c10::DeviceIndex index, c10::MempoolId_t pool) {
+  checkDeviceIndex(index);
+  cache(index).releasePool(pool);
+}
+
+int CachingAllocator::poolUsers(c10::DeviceIndex index, c10::MempoolId_t pool) {
+  checkDeviceIndex(index);
+  return cache(index).poolUsers(pool);
+}
+
+c10::MempoolId_t newMempoolId(bool made_by_user) {
+  static std::atomic<c10::CaptureId_t> last{0};
+  const c10::CaptureId_t id = ++last;
+  return made_by_user ? c10::MempoolId_t(0, id) : c10::MempoolId_t(id, 0);
 }
 
 CachingAllocator& cachingAllocator() {

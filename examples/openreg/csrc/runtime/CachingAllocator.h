@@ -2,6 +2,7 @@
 
 #include <c10/core/CachingDeviceAllocator.h>
 
+#include <functional>
 #include <memory>
 #include <vector>
 
@@ -35,7 +36,11 @@ class BACKEND_API CachingAllocator final : public c10::DeviceAllocator {
   void copy_data(void* dest, const void* src, size_t count) const override;
 
   bool initialized() override;
+
+  // Gives cached segments back to the device: those of one private pool, which has no users any more, or for (0, 0) all
+  // that everybody shares and all of pools without users.
   void emptyCache(c10::MempoolId_t pool) override;
+
   void recordStream(const c10::DataPtr& data, c10::Stream stream) override;
   c10::CachingDeviceAllocator::DeviceStats getDeviceStats(c10::DeviceIndex index) override;
   void resetAccumulatedStats(c10::DeviceIndex index) override;
@@ -44,6 +49,17 @@ class BACKEND_API CachingAllocator final : public c10::DeviceAllocator {
   // Free and total bytes of the device, cached segments counted as used.
   std::pair<size_t, size_t> getMemoryInfo(c10::DeviceIndex index) override;
 
+  // Private pools, which graphs need: from begin to end, allocations on the streams that the filter accepts come from the
+  // pool, and memory of the pool goes to nobody else. Each begin adds a user to the pool, made on first use, and releasePool takes
+  // one away; without users it is given back by emptyCache as far as nothing lives in it. In between, free blocks stay
+  // reserved for its users. From begin to end the device's cache is not given up, and no event is recorded or asked for.
+  // The filter is called by whichever thread allocates, and must not allocate.
+  using StreamFilter = std::function<bool(c10::Stream)>;
+  void beginAllocateToPool(c10::DeviceIndex index, c10::MempoolId_t pool, StreamFilter filter);
+  void endAllocateToPool(c10::DeviceIndex index, c10::MempoolId_t pool);
+  void releasePool(c10::DeviceIndex index, c10::MempoolId_t pool);
+  int poolUsers(c10::DeviceIndex index, c10::MempoolId_t pool);  // 0 for a pool that does not exist
+
  private:
   DeviceCache& cache(c10::DeviceIndex index);
 
@@ -51,5 +67,9 @@ class BACKEND_API CachingAllocator final : public c10::DeviceAllocator {
 };
 
 BACKEND_API CachingAllocator& cachingAllocator();
+
+// An id that no other pool has. PyTorch's convention: the first number is set for the pool of one graph, the second for a
+// pool that the user made, to be shared.
+BACKEND_API c10::MempoolId_t newMempoolId(bool made_by_user);
 
 }  // namespace openreg

@@ -8,6 +8,7 @@
 #include <torch/csrc/Generator.h>
 #include <torch/csrc/utils/device_lazy_init.h>
 
+#include "DeviceMemory.h"
 #include "HostMemory.h"
 #include "aten/FallbackPolicy.h"
 #include "runtime/DeviceProperties.h"
@@ -126,6 +127,7 @@ extern "C" C10_EXPORT PyObject* createExtensionModule() {
     openreg::bindStream(m);
     openreg::bindGenerator(m);
     openreg::bindHostMemory(m);
+    openreg::bindDeviceMemory(m);
     openreg::bindFallback(m);
     return m.release().ptr();
   } catch (py::error_already_set& error) {

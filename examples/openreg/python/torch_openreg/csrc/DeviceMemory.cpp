@@ -1,0 +1,30 @@
+#include "DeviceMemory.h"
+
+#include <pybind11/stl.h>
+
+#include <torch/csrc/Exceptions.h>
+
+#include "runtime/CachingAllocator.h"
+#include "runtime/Stream.h"
+
+namespace py = pybind11;
+
+namespace openreg {
+namespace {
+
+// What the current stream of this thread allocates, whichever thread it is that allocates for that stream.
+void beginAllocateCurrentStreamToPool(c10::DeviceIndex index, c10::MempoolId_t pool) {
+  cachingAllocator().beginAllocateToPool(index, pool, [wanted = currentStream(index).unwrap()](c10::Stream stream) { return stream == wanted; });
+}
+
+}  // namespace
+
+void bindDeviceMemory(py::module_& m) {
+  using torch::wrap_pybind_function_no_gil;
+  m.def("_begin_allocate_current_stream_to_pool", wrap_pybind_function_no_gil(beginAllocateCurrentStreamToPool), py::arg("device"), py::arg("pool"));
+  m.def("_end_allocate_to_pool", wrap_pybind_function_no_gil([](c10::DeviceIndex device, c10::MempoolId_t pool) { cachingAllocator().endAllocateToPool(device, pool); }), py::arg("device"), py::arg("pool"));
+  m.def("_release_pool", wrap_pybind_function_no_gil([](c10::DeviceIndex device, c10::MempoolId_t pool) { cachingAllocator().releasePool(device, pool); }), py::arg("device"), py::arg("pool"));
+  m.def("_empty_pool", wrap_pybind_function_no_gil([](c10::MempoolId_t pool) { cachingAllocator().emptyCache(pool); }), py::arg("pool"));
+}
+
+}  // namespace openreg
