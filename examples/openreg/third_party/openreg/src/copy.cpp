@@ -1,34 +1,9 @@
 #include "copy.h"
 
-#include <cstring>
+#include "work.h"
 
 namespace emulator {
 namespace {
-
-// From this size on it pays to have a worker do it while the host goes on.
-constexpr std::size_t kWorthQueueing = std::size_t{64} << 10;
-
-struct CopyWork {
-  void* destination;
-  const void* source;
-  std::size_t size;
-
-  static void run(void* arguments) {
-    const auto& work = *static_cast<const CopyWork*>(arguments);
-    std::memcpy(work.destination, work.source, work.size);
-  }
-};
-
-struct FillWork {
-  void* destination;
-  int value;
-  std::size_t size;
-
-  static void run(void* arguments) {
-    const auto& work = *static_cast<const FillWork*>(arguments);
-    std::memset(work.destination, work.value, work.size);
-  }
-};
 
 // What a range of memory is.
 struct Range {
@@ -71,7 +46,7 @@ Status checkDirection(Direction direction, bool to_device, bool from_device) {
 // On the calling thread if it has to be complete, or is over sooner than a worker wakes up; else queued.
 template <class Work>
 Status submit(Runtime& runtime, ThreadState& thread, Kind kind, Work work, Stream& stream, bool wait) {
-  if (wait || runtime.mode() == LaunchMode::Blocking) {
+  if (wait || (runtime.mode() == LaunchMode::Blocking && !stream.capturing())) {
     return stream.runInline(thread, &Work::run, &work);
   }
   const bool at_once = runtime.mode() == LaunchMode::Inline && work.size < kWorthQueueing;
@@ -100,6 +75,9 @@ Status copy(Runtime& runtime, ThreadState& thread, const CopyRequest& request, S
     return fail(Status::InvalidValue, "source %p and destination %p overlap within %zu bytes; copy through other memory", request.source, request.destination, size);
   }
   const bool pageable = !(to.on_device || to.pinned) || !(from.on_device || from.pinned);
+  if (pageable && stream.capturing()) [[unlikely]] {
+    return runtime.captures.refuse(stream, "a copy from or to pageable host memory is synchronous and cannot be captured; use pinned memory, which must live as long as the graph");
+  }
   const CopyWork work{reinterpret_cast<void*>(to.start), reinterpret_cast<const void*>(from.start), size};
   return submit(runtime, thread, Kind::Copy, work, stream, wait || pageable);
 }

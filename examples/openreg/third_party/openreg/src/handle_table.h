@@ -12,7 +12,7 @@ namespace emulator {
 
 // A handle is no address. Looking one up takes two loads and recognises numbers that never were a handle, and handles whose
 // object has ended, even if the slot is in use again. Objects live for ever and are used again. Thread-safe.
-template <class Object, unsigned kTag>
+template <class Object, unsigned kTag, unsigned kIndexBits = 22>
 class HandleTable {
   static_assert(sizeof(void*) == 8 && kTag < 0x80);
 
@@ -70,7 +70,6 @@ class HandleTable {
     std::atomic<std::uint32_t> generation{0};
     Object object;
   };
-  static constexpr unsigned kIndexBits = 22;
   static constexpr unsigned kTagShift = 56;
   static constexpr unsigned kChunkBits = 7;
   static constexpr std::uintptr_t kIndexMask = (std::uintptr_t{1} << kIndexBits) - 1;

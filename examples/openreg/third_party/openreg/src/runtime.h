@@ -8,8 +8,10 @@
 #include <vector>
 
 #include "address_space.h"
+#include "capture.h"
 #include "device.h"
 #include "event.h"
+#include "graph.h"
 #include "handle_table.h"
 #include "host_memory.h"
 #include "settings.h"
@@ -36,6 +38,9 @@ class Runtime {
   HostMemory host;
   HandleTable<Stream, 0x51> streams;
   HandleTable<Event, 0x52> events;
+  HandleTable<GraphSlot, 0x57, 16> graphs;
+  HandleTable<GraphExec, 0x58, 16> graph_execs;
+  Captures captures;
 
   LaunchMode mode() const { return mode_; }
   int deviceCount() const { return static_cast<int>(devices_.size()); }

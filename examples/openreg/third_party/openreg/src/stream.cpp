@@ -55,6 +55,9 @@ Status Stream::runInline(ThreadState& thread, Kernel function, void* arguments) 
   if (heldBy(thread)) {
     return invoke(function, arguments);
   }
+  if (capturing()) {
+    return Runtime::get()->captures.refuse(*this, "the stream is being captured, and work that has to be done on the calling thread at once cannot be; use a launch or copy that can be queued");
+  }
   const Status status = waitForTurn();
   return status == Status::Success ? runOwned(thread, function, arguments) : status;
 }
@@ -76,8 +79,24 @@ Status Stream::launch(ThreadState& thread, Kind kind, Kernel function, const voi
   if (heldBy(thread)) {
     return invoke(function, const_cast<void*>(arguments));
   }
-  enqueue(makeWork(kind, function, arguments, size));
+  return submit(makeWork(kind, function, arguments, size));
+}
+
+Status Stream::submit(TaskPtr task) {
+  if (capturing()) [[unlikely]] {
+    return Runtime::get()->captures.record(*this, std::move(task));
+  }
+  enqueue(std::move(task));
   return Status::Success;
+}
+
+void Stream::setCapture(std::shared_ptr<Capture> capture) {
+  capture_ = std::move(capture);
+  if (capture_ != nullptr) {
+    state_.fetch_or(kCaptured, std::memory_order_relaxed);
+  } else {
+    state_.fetch_and(~kCaptured, std::memory_order_relaxed);
+  }
 }
 
 void Stream::enqueue(TaskPtr task) {
@@ -100,7 +119,7 @@ Stream::Next Stream::takeNext(bool on_worker, TaskPtr* task) {
   if (first_ == nullptr) {
     const bool ended = retired_;
     retired_ = false;
-    state_.store(ended ? kOwned : 0, std::memory_order_release);
+    state_.fetch_and(ended ? kOwned | kCaptured : kCaptured, std::memory_order_release);
     return ended ? Next::Ended : Next::Idle;
   }
   if (first_->isWork() && !on_worker) {
@@ -110,7 +129,7 @@ Stream::Next Stream::takeNext(bool on_worker, TaskPtr* task) {
   first_ = first_->next;
   if ((*task)->kind == Kind::Record && first_ == nullptr && !retired_) {
     // Idle before the marker is complete: who has waited for the end of the stream must find it idle.
-    state_.store(0, std::memory_order_release);
+    state_.fetch_and(kCaptured, std::memory_order_release);
     return Next::LastMarker;
   }
   return Next::Task;
@@ -149,6 +168,9 @@ void Stream::advance(bool on_worker) {
         return;
       default:
         runQueued(*task);
+        if (task->completion != nullptr) {
+          task->completion->complete();
+        }
         task.reset();
         if (WorkerPool::exiting()) {
           return;

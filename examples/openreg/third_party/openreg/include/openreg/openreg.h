@@ -56,13 +56,17 @@ typedef enum orError_t {
   orErrorMemoryAllocation = 2,  // the device or the host has not enough memory
   orErrorInitialization = 3,  // the SDK could not be set up
   orErrorInvalidDevice = 4,  // no device has this index
-  orErrorInvalidHandle = 5,  // not a live stream or event, or one of another device
+  orErrorInvalidHandle = 5,  // not a live stream, event or graph, or one of another device
   orErrorNotReady = 6,  // the work is still pending
   orErrorInvalidPointer = 7,  // unknown, freed or foreign pointer, or not the start of an allocation
   orErrorInvalidMemcpyDirection = 8,  // the kind of copy contradicts the pointers
   orErrorNotSupported = 9,  // cannot be done, or not from here
   orErrorForked = 10,  // the SDK was in use before fork(); start child processes with the `spawn` method
   orErrorLaunchFailure = 11,  // a kernel or host function ended with an exception
+  orErrorStreamCaptureUnsupported = 12,  // cannot be done during a capture, which is invalid from then on
+  orErrorStreamCaptureInvalidated = 13,  // an earlier call made the capture invalid
+  orErrorStreamCaptureUnjoined = 14,  // a capture ended without waiting for a stream that had joined it
+  orErrorDeviceLost = 15,  // the device failed and has to be reset
   orErrorUnknown = 999
 } orError_t;
 
@@ -88,8 +92,23 @@ typedef enum orEventFlags {
   orEventInterprocess = 4  // orErrorNotSupported in this version
 } orEventFlags;
 
+// For orStreamBeginCapture: whom a capture keeps from synchronous calls that might disturb it, that is orMemcpy and orMemset.
+typedef enum orStreamCaptureMode {
+  orStreamCaptureModeGlobal = 0,  // all threads
+  orStreamCaptureModeThreadLocal = 1,  // the thread that began the capture
+  orStreamCaptureModeRelaxed = 2  // nobody, unless the call concerns a stream of the capture; any thread may end it
+} orStreamCaptureMode;
+
+typedef enum orStreamCaptureStatus {
+  orStreamCaptureStatusNone = 0,
+  orStreamCaptureStatusActive = 1,
+  orStreamCaptureStatusInvalidated = 2  // only orStreamEndCapture succeeds in ending this
+} orStreamCaptureStatus;
+
 typedef struct orStream* orStream_t;  // NULL: the default stream of the current device
 typedef struct orEvent* orEvent_t;
+typedef struct orGraph* orGraph_t;  // captured work
+typedef struct orGraphExec* orGraphExec_t;  // captured work that can be launched
 typedef void (*orKernel_t)(void* args);
 
 typedef struct orDeviceProp {
@@ -302,6 +321,70 @@ OPENREG_API orError_t orLaunchKernelInline(orKernel_t kernel, void* args, orStre
 // submitting thread holds, and must not wait for the stream it runs on.
 // orErrorInvalidValue: null function. orErrorInvalidHandle: not a live stream.
 OPENREG_API orError_t orLaunchHostFunc(orKernel_t function, void* user, orStream_t stream);
+
+// ---- Graphs ---------------------------------------------------------------------------------------------------------
+// A capture turns what a stream is given into a graph instead of running it.
+//   recorded     orLaunchKernel (the arguments are copied), orLaunchHostFunc, orMemcpyAsync, orMemsetAsync. Each is a node. All
+//                addresses are kept as they are: the memory must live as long as the graph is launched.
+//   dependency   orEventRecord on a stream of the capture marks a point of it, and orStreamWaitEvent for that event has what
+//                follows depend on that point. A stream that waits so joins the capture (fork), also one of another device, until
+//                the capture ends; the first stream must come to wait for all that the others were given (join). Neither is a
+//                node, and the event stands for no work: replaying the graph does not record it.
+//   refused      orErrorStreamCaptureUnsupported, and the capture is invalid: orLaunchKernelInline, orGraphLaunch and copies from or
+//                to pageable memory on a stream of the capture; waiting for an event recorded outside of it (one never
+//                recorded is no obstacle); to query, synchronise or destroy one of its streams, to synchronise their devices, to
+//                query, synchronise or time an event that it recorded; orMemcpy and orMemset as the mode says, and always if
+//                they would use one of its streams.
+//   allowed      everything else, in every mode. orMalloc, orFree, orMallocHost and orFreeHost act at once and are not a part of the
+//                graph; freeing waits for submitted work as ever, not for captured work, which nothing has submitted yet.
+// An event whose latest recording was captured gives orErrorStreamCaptureUnsupported, also after the capture, until it is
+// recorded again.
+
+// From now on the stream is captured. Work that it was given before runs on and is no part of it. The default stream can be
+// captured as well.
+// orErrorInvalidValue: unknown mode, or the stream is being captured. orErrorInvalidHandle: not a live stream.
+// orErrorNotSupported: called from inside a kernel of the stream.
+OPENREG_API orError_t orStreamBeginCapture(orStream_t stream, orStreamCaptureMode mode);
+
+// Ends the capture that began on this stream. *graph is NULL if that fails. Except for the first three errors the capture is
+// over all the same, and its streams run again what they are given.
+// orErrorInvalidValue: not captured, or the capture began on another stream. orErrorInvalidHandle: not a live stream.
+// orErrorNotSupported: not the thread on which the capture began, unless its mode is relaxed.
+// orErrorStreamCaptureInvalidated: a call was refused meanwhile; the message says which.
+// orErrorStreamCaptureUnjoined: the stream does not wait for all work of the streams that joined the capture.
+OPENREG_API orError_t orStreamEndCapture(orStream_t stream, orGraph_t* graph);
+
+// Whether the stream takes part in a capture. Changes nothing.
+// orErrorInvalidHandle: not a live stream.
+OPENREG_API orError_t orStreamGetCaptureStatus(orStream_t stream, orStreamCaptureStatus* status);
+
+// Makes a graph that can be launched, any number of times. It has all it needs: the other one may be destroyed.
+// orErrorInvalidHandle: not a live graph.
+OPENREG_API orError_t orGraphInstantiate(orGraphExec_t* exec, orGraph_t graph);
+
+// Runs the whole graph in the order of `stream`, which may be of any device, as one piece of work. A launch of the same
+// executable graph on another stream waits until this one is over. The nodes run one after the other in the order of capture, each with the
+// device of its stream as the current one; the first that fails ends the run. A graph without host functions and large
+// copies may run at once on the calling thread if the stream is idle. Cannot be captured itself.
+// orErrorInvalidHandle: not a live executable graph or stream. orErrorLaunchFailure: it ran at once and failed.
+// orErrorStreamCaptureUnsupported: the stream is being captured.
+// orErrorNotSupported: called from inside a kernel of the stream while the graph is still running.
+OPENREG_API orError_t orGraphLaunch(orGraphExec_t exec, orStream_t stream);
+
+// orErrorInvalidHandle: not a live graph.
+OPENREG_API orError_t orGraphDestroy(orGraph_t graph);
+
+// Ends the life of the handle and returns at once; launches that are pending still complete.
+// orErrorInvalidHandle: not a live executable graph.
+OPENREG_API orError_t orGraphExecDestroy(orGraphExec_t exec);
+
+// orErrorInvalidHandle: not a live graph.
+OPENREG_API orError_t orGraphGetNodeCount(orGraph_t graph, size_t* count);
+
+// Writes the graph to a file in the language of Graphviz: kind, stream, device, sizes and addresses of each node, and what it
+// depends on.
+// orErrorInvalidHandle: not a live graph. orErrorInvalidValue: null path, or the file cannot be written.
+OPENREG_API orError_t orGraphDebugDump(orGraph_t graph, const char* path);
 
 #ifdef __cplusplus
 }

@@ -71,7 +71,7 @@ inline Status requireOutput(const void* pointer, const char* name) {
 
 // In the blocking mode a submission ends with the completion of its work.
 inline Status settle(Runtime& runtime, ThreadState& thread, Stream& stream, Status status) {
-  if (runtime.mode() != LaunchMode::Blocking || status != Status::Success || stream.heldBy(thread)) {
+  if (runtime.mode() != LaunchMode::Blocking || status != Status::Success || stream.heldBy(thread) || stream.capturing()) {
     return status;
   }
   return stream.synchronize(thread);

@@ -56,6 +56,9 @@ orError_t orSetDevice(int device) {
 
 orError_t orDeviceSynchronize() {
   return callRuntime(__func__, [](Runtime& runtime, ThreadState& thread) {
+    if (runtime.captures.any()) [[unlikely]] {
+      EMULATOR_TRY(runtime.captures.checkDevice(thread.device));
+    }
     return runtime.currentDevice(thread).synchronize(thread);
   });
 }

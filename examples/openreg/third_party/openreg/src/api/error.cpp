@@ -15,6 +15,10 @@ static_assert(static_cast<int>(Status::InvalidMemcpyDirection) == orErrorInvalid
 static_assert(static_cast<int>(Status::NotSupported) == orErrorNotSupported);
 static_assert(static_cast<int>(Status::Forked) == orErrorForked);
 static_assert(static_cast<int>(Status::LaunchFailure) == orErrorLaunchFailure);
+static_assert(static_cast<int>(Status::StreamCaptureUnsupported) == orErrorStreamCaptureUnsupported);
+static_assert(static_cast<int>(Status::StreamCaptureInvalidated) == orErrorStreamCaptureInvalidated);
+static_assert(static_cast<int>(Status::StreamCaptureUnjoined) == orErrorStreamCaptureUnjoined);
+static_assert(static_cast<int>(Status::DeviceLost) == orErrorDeviceLost);
 static_assert(static_cast<int>(Status::Unknown) == orErrorUnknown);
 
 const char* orGetErrorName(orError_t error) {
@@ -34,6 +38,10 @@ const char* orGetErrorName(orError_t error) {
     EMULATOR_NAME(orErrorNotSupported);
     EMULATOR_NAME(orErrorForked);
     EMULATOR_NAME(orErrorLaunchFailure);
+    EMULATOR_NAME(orErrorStreamCaptureUnsupported);
+    EMULATOR_NAME(orErrorStreamCaptureInvalidated);
+    EMULATOR_NAME(orErrorStreamCaptureUnjoined);
+    EMULATOR_NAME(orErrorDeviceLost);
     EMULATOR_NAME(orErrorUnknown);
   }
 #undef EMULATOR_NAME

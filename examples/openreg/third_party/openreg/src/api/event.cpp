@@ -70,7 +70,7 @@ orError_t orEventSynchronize(orEvent_t event) {
 
 orError_t orEventQuery(orEvent_t event) {
   return callEvent(__func__, event, [](Runtime&, ThreadState&, Event& target) {
-    return target.done() ? Status::Success : Status::NotReady;
+    return target.query();
   });
 }
 

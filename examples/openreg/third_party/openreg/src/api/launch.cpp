@@ -18,7 +18,7 @@ orError_t orLaunchKernel(orKernel_t kernel, const void* args, size_t args_size, 
     if (args == nullptr && args_size != 0) {
       return fail(Status::InvalidValue, "args is null, but its size is %zu", args_size);
     }
-    if (runtime.mode() == LaunchMode::Blocking) {
+    if (runtime.mode() == LaunchMode::Blocking && !target.capturing()) {
       return target.runInline(thread, kernel, const_cast<void*>(args));
     }
     return target.launch(thread, Kind::Kernel, kernel, args, args_size, runtime.mode() == LaunchMode::Inline);
@@ -35,7 +35,6 @@ orError_t orLaunchKernelInline(orKernel_t kernel, void* args, orStream_t stream)
 orError_t orLaunchHostFunc(orKernel_t function, void* user, orStream_t stream) {
   return callStream(__func__, stream, [&](Runtime& runtime, ThreadState& thread, Stream& target) {
     EMULATOR_TRY(requireFunction(function));
-    target.enqueue(makeHostFunction(function, user));
-    return settle(runtime, thread, target, Status::Success);
+    return settle(runtime, thread, target, target.submit(makeHostFunction(function, user)));
   });
 }

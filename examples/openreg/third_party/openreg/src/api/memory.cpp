@@ -12,6 +12,22 @@ static_assert(static_cast<int>(Direction::DeviceToHost) == orMemcpyDeviceToHost)
 static_assert(static_cast<int>(Direction::DeviceToDevice) == orMemcpyDeviceToDevice);
 static_assert(static_cast<int>(Direction::Default) == orMemcpyDefault);
 
+namespace {
+
+// What waits for the default stream must not disturb a capture.
+Status requireSynchronous(Runtime& runtime, ThreadState& thread) {
+  if (!runtime.captures.any()) [[likely]] {
+    return Status::Success;
+  }
+  const Stream& stream = runtime.currentDevice(thread).default_stream;
+  if (stream.capturing()) {
+    return runtime.captures.refuse(stream, "this is synchronous, and the default stream of the device is being captured; use the asynchronous function");
+  }
+  return runtime.captures.checkSynchronous(thread);
+}
+
+}  // namespace
+
 orError_t orMalloc(void** pointer, size_t size) {
   return callRuntime(__func__, [&](Runtime& runtime, ThreadState& thread) {
     EMULATOR_TRY(requireOutput(pointer, "pointer"));
@@ -79,6 +95,7 @@ orError_t orMemGetInfo(size_t* free, size_t* total) {
 orError_t orMemcpy(void* dst, const void* src, size_t size, orMemcpyKind kind) {
   return callRuntime(__func__, [&](Runtime& runtime, ThreadState& thread) {
     const CopyRequest request{dst, src, size, static_cast<Direction>(kind)};
+    EMULATOR_TRY(requireSynchronous(runtime, thread));
     return copy(runtime, thread, request, runtime.currentDevice(thread).default_stream, true);
   });
 }
@@ -92,6 +109,7 @@ orError_t orMemcpyAsync(void* dst, const void* src, size_t size, orMemcpyKind ki
 
 orError_t orMemset(void* pointer, int value, size_t size) {
   return callRuntime(__func__, [&](Runtime& runtime, ThreadState& thread) {
+    EMULATOR_TRY(requireSynchronous(runtime, thread));
     return fill(runtime, thread, {pointer, value, size}, runtime.currentDevice(thread).default_stream, true);
   });
 }

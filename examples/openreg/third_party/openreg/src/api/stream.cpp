@@ -31,6 +31,10 @@ Status createStream(Runtime& runtime, ThreadState& thread, orStream_t* stream, u
   return Status::Success;
 }
 
+Status refuseWait(Runtime& runtime, const Stream& stream) {
+  return runtime.captures.refuse(stream, "the stream is being captured, and nothing that it is given runs; ask for it after the capture has ended");
+}
+
 }  // namespace
 
 orError_t orStreamCreate(orStream_t* stream) {
@@ -46,9 +50,13 @@ orError_t orStreamCreateWithPriority(orStream_t* stream, unsigned int flags, int
 }
 
 orError_t orStreamDestroy(orStream_t stream) {
-  return callRuntime(__func__, [&](Runtime& runtime, ThreadState&) {
+  return callRuntime(__func__, [&](Runtime& runtime, ThreadState& thread) {
     if (stream == nullptr) {
       return fail(Status::InvalidHandle, "the default stream cannot be destroyed");
+    }
+    Stream* const target = runtime.findStream(thread, reinterpret_cast<std::uintptr_t>(stream));
+    if (target != nullptr && target->capturing()) {
+      return runtime.captures.refuse(*target, "the stream is being captured; end the capture before you destroy the stream");
     }
     Stream* const retired = runtime.streams.retire(reinterpret_cast<std::uintptr_t>(stream));
     if (retired == nullptr) {
@@ -60,14 +68,17 @@ orError_t orStreamDestroy(orStream_t stream) {
 }
 
 orError_t orStreamQuery(orStream_t stream) {
-  return callStream(__func__, stream, [](Runtime&, ThreadState&, Stream& target) {
-    return target.idle() ? target.takeFailure() : Status::NotReady;
+  return callStream(__func__, stream, [](Runtime& runtime, ThreadState&, Stream& target) {
+    if (target.idle()) {
+      return target.takeFailure();
+    }
+    return target.capturing() ? refuseWait(runtime, target) : Status::NotReady;
   });
 }
 
 orError_t orStreamSynchronize(orStream_t stream) {
-  return callStream(__func__, stream, [](Runtime&, ThreadState& thread, Stream& target) {
-    return target.synchronize(thread);
+  return callStream(__func__, stream, [](Runtime& runtime, ThreadState& thread, Stream& target) {
+    return target.capturing() ? refuseWait(runtime, target) : target.synchronize(thread);
   });
 }
 
