@@ -5,6 +5,8 @@
 #include <ATen/ops/empty_like.h>
 #include <torch/library.h>
 
+#include "aten/OperatorInfo.h"
+#include "aten/Recorder.h"
 #include "aten/emulation/Call.h"
 #include "device/Memory.h"
 #include "runtime/Event.h"
@@ -41,11 +43,20 @@ void transfer(const at::Tensor& dst, const at::Tensor& src, bool non_blocking) {
   }
 }
 
+bool recordCopy(const at::Tensor& dst, const at::Tensor& src) {
+  static const auto op = c10::Dispatcher::singleton().findSchemaOrThrow("aten::copy_", "");
+  torch::jit::Stack stack{dst, src, false};
+  return recordInstead(op, operatorInfo(op), &stack);
+}
+
 // PORTING: your kernel for copies that convert or rearrange.
 // Dtypes, strides, conjugation and negation are the kernel's affair as long as both sides are on one device.
 void copyOnDevice(at::Tensor& dst, const at::Tensor& src) {
   if (isPlain(dst, src)) {
     copyBytes(dst, src, currentStreamHandle(dst.device().index()));
+    return;
+  }
+  if (hasRecorder() && recordCopy(dst, src)) [[unlikely]] {
     return;
   }
   emulation::Call call;

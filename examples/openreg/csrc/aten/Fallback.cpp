@@ -9,6 +9,7 @@
 #include <unordered_map>
 
 #include "aten/OperatorInfo.h"
+#include "aten/Recorder.h"
 #include "aten/emulation/Boxed.h"
 
 namespace openreg {
@@ -92,6 +93,13 @@ class FallbackState {
     return lookup(counter);
   }
 
+  // A recorder sees every call, so none is quiet.
+  void setRecording(bool recording) {
+    const std::lock_guard<std::mutex> guard(mutex_);
+    recording_ = recording;
+    refreshAll();
+  }
+
   // True for the first caller only.
   bool claimWarning(OperatorCounter& counter) {
     if (!warn() || counter.warned_.exchange(true)) {
@@ -130,7 +138,7 @@ class FallbackState {
   }
 
   void refresh(OperatorCounter& counter) const {
-    counter.quietly_emulated_ = lookup(counter) == FallbackPolicy::Emulate && (!warn() || counter.warned_);
+    counter.quietly_emulated_ = !recording_ && lookup(counter) == FallbackPolicy::Emulate && (!warn() || counter.warned_);
   }
   void refreshAll() {
     for (auto* counter : counters_) {
@@ -142,6 +150,7 @@ class FallbackState {
   // PORTING: Cpu, or Error, once the device is real; only the emulated one can run the CPU's kernels on its memory.
   std::atomic<FallbackPolicy> policy_{FallbackPolicy::Emulate};
   std::atomic<bool> warn_{false};
+  bool recording_ = false;
   std::deque<OperatorCounter*> counters_;
   std::unordered_map<std::string, FallbackPolicy> own_policies_;
 };
@@ -176,6 +185,34 @@ std::vector<std::pair<std::string, int64_t>> fallbackCounts() {
 
 void resetFallbackCounts() {
   FallbackState::instance().reset();
+}
+
+namespace {
+
+std::atomic<Recorder> recorder{nullptr};
+std::atomic<int> recordings{0};
+
+}  // namespace
+
+void pushRecorder(Recorder function) {
+  recorder = function;
+  if (++recordings == 1) {
+    FallbackState::instance().setRecording(true);
+  }
+}
+
+void popRecorder() {
+  if (--recordings == 0) {
+    FallbackState::instance().setRecording(false);
+  }
+}
+
+bool hasRecorder() {
+  return recordings.load(std::memory_order_relaxed) > 0;
+}
+
+bool recordInstead(const c10::OperatorHandle& op, const OperatorInfo& info, torch::jit::Stack* stack) {
+  return hasRecorder() && recorder.load()(op, info, stack);
 }
 
 OperatorCounter::OperatorCounter(const char* name, const char* overload) : name_(joinName(name, overload)) {
@@ -216,7 +253,9 @@ void runCountedFallback(const c10::OperatorHandle& op, torch::jit::Stack* stack)
       op.hasComputedKernelForDispatchKey(c10::DispatchKey::CPU), info.counter.name(), " has no kernel on device ", c10::get_privateuse1_backend(),
       ", and PyTorch has no CPU kernel to take its place. Write one in csrc/aten/native");
   if (info.counter.applyPolicy() == FallbackPolicy::Emulate) {
-    emulation::runBoxed(op, info, stack);
+    if (!recordInstead(op, info, stack)) {
+      emulation::runBoxed(op, info, stack);
+    }
   } else {
     runOnHost(op, info, stack);
   }

@@ -46,15 +46,6 @@ std::optional<at::Generator> generatorOf(const c10::IValue& value) {
   return value.isNone() ? std::nullopt : std::optional<at::Generator>(value.toGenerator());
 }
 
-// The device that a factory function is asked for, if it is one.
-std::optional<c10::DeviceIndex> deviceOf(const OperatorInfo& info, const Stack& stack) {
-  if (info.device_argument < 0) {
-    return std::nullopt;
-  }
-  const auto& value = stack[stack.size() - info.written.size() + info.device_argument];
-  return value.isDevice() ? std::optional(resolveDevice(value.toDevice().index())) : std::nullopt;
-}
-
 Call::Use useOf(const OperatorInfo& info, size_t argument) {
   if (info.written[argument]) {
     return Call::Use::Write;
@@ -64,24 +55,34 @@ Call::Use useOf(const OperatorInfo& info, size_t argument) {
 
 }  // namespace
 
-void runBoxed(const c10::OperatorHandle& op, const OperatorInfo& info, Stack* stack) {
+std::optional<c10::DeviceIndex> deviceOf(const OperatorInfo& info, const Stack& stack) {
+  if (info.device_argument < 0) {
+    return std::nullopt;
+  }
+  const auto& value = stack[stack.size() - info.written.size() + info.device_argument];
+  return value.isDevice() ? std::optional(resolveDevice(value.toDevice().index())) : std::nullopt;
+}
+
+Arguments bindOperands(Call& call, const OperatorInfo& info, Stack* stack) {
   const size_t count = info.written.size();
-  auto arguments = torch::jit::last(*stack, count);
-
-  const auto device = deviceOf(info, *stack);
-  Call call(device);
-
-  c10::SmallVector<c10::IValue, 8> originals(arguments.begin(), arguments.end());
+  const auto arguments = torch::jit::last(*stack, count);
+  Arguments originals(arguments.begin(), arguments.end());
   const auto first = stack->size() - count;
   for (size_t i = 0; i < count; ++i) {
     (*stack)[first + i] = aliasOf(call, originals[i], useOf(info, i));
   }
-  if (device.has_value()) {
+  if (info.device_argument >= 0 && originals[info.device_argument].isDevice()) {
     (*stack)[first + info.device_argument] = c10::Device(c10::kCPU);
   }
   if (info.generator_argument >= 0) {
     (*stack)[first + info.generator_argument] = call.engine(generatorOf(originals[info.generator_argument]));
   }
+  return originals;
+}
+
+void runBoxed(const c10::OperatorHandle& op, const OperatorInfo& info, Stack* stack) {
+  Call call(deviceOf(info, *stack));
+  const auto originals = bindOperands(call, info, stack);
 
   call.run([&] { op.redispatchBoxed(c10::DispatchKeySet(c10::DispatchKey::CPU), stack); });
 

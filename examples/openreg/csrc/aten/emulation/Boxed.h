@@ -1,13 +1,25 @@
 #pragma once
 
 #include <ATen/core/stack.h>
+#include <c10/util/SmallVector.h>
+
+#include <optional>
 
 #include "aten/OperatorInfo.h"
 
 namespace openreg::emulation {
 
+class Call;
+
 // PyTorch's CPU kernel of any operator on device memory: reads from the schema what Unboxed.h reads from C++ types.
 void runBoxed(const c10::OperatorHandle& op, const OperatorInfo& info, torch::jit::Stack* stack);
+
+// The device that a factory function is asked for, if `op` is one.
+std::optional<c10::DeviceIndex> deviceOf(const OperatorInfo& info, const torch::jit::Stack& stack);
+
+// Replaces the arguments on the stack by what the CPU kernel takes, and gives back what was there.
+using Arguments = c10::SmallVector<c10::IValue, 8>;
+Arguments bindOperands(Call& call, const OperatorInfo& info, torch::jit::Stack* stack);
 
 // What copying the operands to the host would leave unchecked or undone: raises if they are on different devices, and
 // replaces the device's generator by the engine that a CPU kernel can draw from. Returns the operands' device.

@@ -1,0 +1,181 @@
+#include "graph/Graph.h"
+
+#include <array>
+#include <atomic>
+#include <utility>
+
+#include "aten/Recorder.h"
+#include "device/Launch.h"
+#include "graph/Recorder.h"
+#include "runtime/CachingAllocator.h"
+#include "runtime/Guard.h"
+
+namespace openreg::graph {
+namespace {
+
+std::array<std::atomic<Graph*>, 64> capturing_graphs;
+
+device::CaptureMode modeOf(at::GraphCaptureMode mode) {
+  switch (mode) {
+    case at::GraphCaptureMode::ThreadLocal:
+      return device::CaptureMode::ThreadLocal;
+    case at::GraphCaptureMode::Relaxed:
+      return device::CaptureMode::Relaxed;
+    default:
+      return device::CaptureMode::Global;
+  }
+}
+
+// What a node of the SDK's graph runs: the argument block is the address of the call.
+void runCall(void* arguments) {
+  (*static_cast<const RecordedCall* const*>(arguments))->run();
+}
+
+}  // namespace
+
+Graph* Graph::capturing(c10::DeviceIndex index) {
+  return capturing_graphs.at(index).load(std::memory_order_acquire);
+}
+
+Graph::~Graph() {
+  try {
+    if (capturing_) {
+      device::destroyGraph(device::endCapture(stream_->handle()));
+    }
+  } catch (const std::exception& error) {
+    TORCH_WARN("a graph was deleted while it was being captured: ", error.what());
+  }
+  try {
+    if (capturing_) {
+      abandon();
+    }
+    reset();
+  } catch (const std::exception& error) {
+    TORCH_WARN("a graph could not be reset when it was deleted: ", error.what());
+  }
+}
+
+void Graph::capture_begin(c10::MempoolId_t pool, at::GraphCaptureMode mode) {
+  TORCH_CHECK(!capturing_ && graph_ == nullptr && exec_ == nullptr, "this graph holds a capture already; call reset() first, or make another graph");
+  const auto stream = currentStream();
+  const auto index = stream.device_index();
+  Graph* none = nullptr;
+  TORCH_CHECK(
+      capturing_graphs.at(index).compare_exchange_strong(none, this), "another graph is being captured on ", c10::Device(kDeviceType, index), "; end that capture first");
+  stream_ = stream;
+  pool_ = pool == c10::MempoolId_t{0, 0} ? newMempoolId(/*made_by_user=*/false) : pool;
+  capturing_ = true;
+  cachingAllocator().beginAllocateToPool(index, pool_, [](c10::Stream used) { return device::isCapturing(Stream(used).handle()); });
+  pushRecorder(record);
+  try {
+    device::beginCapture(stream.handle(), modeOf(mode));
+  } catch (...) {
+    abandon();
+    reset();
+    throw;
+  }
+}
+
+// Ends what capture_begin began beside the SDK's capture.
+void Graph::abandon() noexcept {
+  const auto index = stream_->device_index();
+  popRecorder();
+  cachingAllocator().endAllocateToPool(index, pool_);
+  capturing_graphs.at(index).store(nullptr, std::memory_order_release);
+  capturing_ = false;
+}
+
+void Graph::capture_end() {
+  TORCH_CHECK(capturing_, "no capture to end: call capture_begin() first");
+  TORCH_CHECK(currentStream(stream_->device_index()) == *stream_, "a capture has to end on the stream that it began on");
+  try {
+    graph_ = device::endCapture(stream_->handle());
+  } catch (...) {
+    abandon();
+    reset();
+    throw;
+  }
+  abandon();
+  if (!keep_graph_) {
+    instantiate();
+    if (!debug_) {
+      device::destroyGraph(std::exchange(graph_, nullptr));
+    }
+  }
+}
+
+void Graph::checkCaptured() const {
+  TORCH_CHECK(!capturing_, "this graph is still being captured; call capture_end() first");
+  TORCH_CHECK(graph_ != nullptr || exec_ != nullptr, "this graph holds nothing; capture something first");
+}
+
+void Graph::instantiate() {
+  checkCaptured();
+  TORCH_CHECK(graph_ != nullptr, "the graph was instantiated when its capture ended; to do that yourself, make it with keep_graph=True");
+  if (exec_ != nullptr) {
+    device::destroyGraphExec(std::exchange(exec_, nullptr));
+  }
+  exec_ = device::instantiateGraph(graph_);
+}
+
+void Graph::replay() {
+  checkCaptured();
+  if (exec_ == nullptr) {
+    instantiate();
+  }
+  const DeviceGuard guard(stream_->device_index());
+  const auto stream = currentStream();
+  device::launchGraph(exec_, stream.handle());
+  replayed_.record(stream);
+  ever_replayed_ = true;
+}
+
+void Graph::reset() {
+  TORCH_CHECK(!capturing_, "this graph is being captured; call capture_end() first");
+  if (!stream_.has_value()) {
+    return;
+  }
+  if (std::exchange(ever_replayed_, false)) {
+    replayed_.synchronize();  // the calls are still needed
+  }
+  if (exec_ != nullptr) {
+    device::destroyGraphExec(std::exchange(exec_, nullptr));
+  }
+  if (graph_ != nullptr) {
+    device::destroyGraph(std::exchange(graph_, nullptr));
+  }
+  calls_.clear();
+  cachingAllocator().releasePool(stream_->device_index(), pool_);
+  stream_.reset();
+}
+
+c10::MempoolId_t Graph::pool() const {
+  TORCH_CHECK(stream_.has_value(), "this graph has no memory pool before it was captured");
+  return pool_;
+}
+
+void Graph::enable_debug_mode() {
+  debug_ = true;
+}
+
+void Graph::debug_dump(const std::string& path) {
+  checkCaptured();
+  TORCH_CHECK(graph_ != nullptr, "the graph was not kept for a dump: call enable_debug_mode() before the capture, or make it with keep_graph=True");
+  device::dumpGraph(graph_, path);
+}
+
+void Graph::add(std::unique_ptr<RecordedCall> call, device::StreamHandle stream) {
+  const RecordedCall* const address = call.get();
+  const std::lock_guard<std::mutex> guard(mutex_);
+  calls_.push_back(std::move(call));
+  device::launchKernel(runCall, &address, sizeof(address), stream);
+}
+
+}  // namespace openreg::graph
+
+namespace at {
+
+
+REGISTER_GRAPH_IMPL(OPENREG, openreg::graph::Graph)
+
+}  // namespace at

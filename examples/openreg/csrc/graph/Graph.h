@@ -1,0 +1,65 @@
+#pragma once
+
+#include <ATen/core/GraphImplInterface.h>
+
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "device/Graph.h"
+#include "graph/RecordedCall.h"
+#include "runtime/Event.h"
+#include "runtime/Stream.h"
+
+namespace openreg::graph {
+
+// What torch.accelerator.Graph is on this device. Kernels, copies and fills are recorded by the SDK; emulated operators are
+// recorded as calls of PyTorch's CPU kernels (RecordedCall). Tensors made while capturing live in the graph's memory pool
+// at fixed addresses, until reset(). One capture a device at a time.
+class Graph final : public at::GraphImplInterface {
+ public:
+  explicit Graph(const at::GraphImplArgs& args) : keep_graph_(args.keep_graph) {}
+  ~Graph() override;
+
+  // On the current stream of the current device. Default means Global.
+  void capture_begin(c10::MempoolId_t pool, at::GraphCaptureMode mode) override;
+  void capture_end() override;
+  void instantiate() override;
+
+  // On the current stream of the device that was captured.
+  void replay() override;
+  void reset() override;
+  c10::MempoolId_t pool() const override;
+
+  // Keeps what debug_dump needs; call it before the capture ends.
+  void enable_debug_mode() override;
+
+  // Writes a Graphviz file.
+  void debug_dump(const std::string& path) override;
+
+  // The graph that is being captured on a device, or nullptr.
+  static Graph* capturing(c10::DeviceIndex index);
+
+  // Has the SDK record a call; any thread may.
+  void add(std::unique_ptr<RecordedCall> call, device::StreamHandle stream);
+
+ private:
+  void abandon() noexcept;
+  void checkCaptured() const;
+
+  bool keep_graph_;
+  bool debug_ = false;
+  std::optional<Stream> stream_;  // where the capture began
+  bool capturing_ = false;
+  c10::MempoolId_t pool_{0, 0};
+  device::GraphHandle graph_ = nullptr;
+  device::GraphExecHandle exec_ = nullptr;
+  Event replayed_;  // the end of the last replay
+  bool ever_replayed_ = false;
+  std::mutex mutex_;  // guards calls_ while capturing
+  std::vector<std::unique_ptr<RecordedCall>> calls_;
+};
+
+}  // namespace openreg::graph

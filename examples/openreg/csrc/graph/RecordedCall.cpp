@@ -1,0 +1,64 @@
+#include "graph/RecordedCall.h"
+
+#include <c10/core/impl/LocalDispatchKeySet.h>
+
+#include <utility>
+
+namespace openreg::graph {
+namespace {
+
+// A replay is not seen by autograd, so a write of it is none that autograd has to notice.
+void separate(const at::Tensor& alias) {
+  if (alias.defined() && !alias.is_inference()) {
+    alias.unsafeGetTensorImpl()->set_version_counter(c10::VariableVersion(/*version=*/0));
+  }
+}
+
+void separate(const c10::IValue& value) {
+  if (value.isTensor()) {
+    separate(value.toTensor());
+  } else if (value.isTensorList()) {
+    for (const at::Tensor& tensor : value.toTensorList()) {
+      separate(tensor);
+    }
+  } else if (value.isOptionalTensorList()) {
+    for (const std::optional<at::Tensor> tensor : value.toOptionalTensorList()) {
+      separate(tensor.value_or(at::Tensor()));
+    }
+  }
+}
+
+}  // namespace
+
+RecordedCall::RecordedCall(c10::OperatorHandle op, torch::jit::Stack arguments, std::vector<at::Tensor> results)
+    : op_(std::move(op)), arguments_(std::move(arguments)), results_(std::move(results)) {
+  for (const auto& argument : arguments_) {
+    separate(argument);
+  }
+  for (const auto& result : results_) {
+    separate(result);
+  }
+}
+
+void RecordedCall::run() const {
+  // On whatever thread the stream runs it: nothing of that thread's modes applies.
+  const c10::impl::ForceDispatchKeyGuard plain(
+      c10::DispatchKeySet(c10::DispatchKey::BackendSelect), c10::autograd_dispatch_keyset_with_ADInplaceOrView | c10::autocast_dispatch_keyset | c10::python_ks);
+  torch::jit::Stack stack = arguments_;
+  op_.redispatchBoxed(c10::DispatchKeySet(c10::DispatchKey::CPU), &stack);
+
+  size_t next = 0;
+  for (const auto& value : stack) {
+    if (value.isTensorList()) {
+      for (const at::Tensor& fresh : value.toTensorList()) {
+        results_.at(next++).copy_(fresh);
+      }
+      continue;
+    }
+    if (const auto& result = results_.at(next++); result.defined()) {
+      result.copy_(value.toTensor());
+    }
+  }
+}
+
+}  // namespace openreg::graph

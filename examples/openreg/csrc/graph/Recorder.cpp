@@ -1,0 +1,198 @@
+#include "graph/Recorder.h"
+
+#include <ATen/core/function_schema.h>
+#include <ATen/ops/empty_strided.h>
+
+#include <algorithm>
+#include <exception>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "aten/emulation/Alias.h"
+#include "aten/emulation/Boxed.h"
+#include "aten/emulation/Call.h"
+#include "device/Graph.h"
+#include "graph/Graph.h"
+#include "graph/RecordedCall.h"
+
+namespace openreg::graph {
+namespace {
+
+using torch::jit::Stack;
+
+// Calls the function with each tensor among the arguments.
+template <class Function>
+void forEachTensor(const c10::IValue& value, const Function& function) {
+  if (value.isTensor()) {
+    function(value.toTensor());
+  } else if (value.isTensorList()) {
+    for (const at::Tensor& tensor : value.toTensorList()) {
+      function(tensor);
+    }
+  } else if (value.isOptionalTensorList()) {
+    for (const std::optional<at::Tensor> tensor : value.toOptionalTensorList()) {
+      if (tensor.has_value()) {
+        function(*tensor);
+      }
+    }
+  }
+}
+
+c10::DeviceIndex deviceIndexOf(const OperatorInfo& info, const Stack& stack) {
+  auto index = emulation::deviceOf(info, stack);
+  for (const auto& value : torch::jit::last(stack, info.written.size())) {
+    forEachTensor(value, [&](const at::Tensor& tensor) {
+      if (!index.has_value() && tensor.defined() && tensor.device().type() == kDeviceType) {
+        index = tensor.device().index();
+      }
+    });
+  }
+  return index.value_or(currentDevice());
+}
+
+at::Tensor metaOf(const at::Tensor& tensor) {
+  if (!tensor.defined() || tensor.device().type() != kDeviceType) {
+    return tensor;
+  }
+  auto meta = at::empty_strided(tensor.sizes(), tensor.strides(), tensor.options().device(c10::kMeta));
+  if (tensor.unsafeGetTensorImpl()->is_wrapped_number()) {
+    meta.unsafeGetTensorImpl()->set_wrapped_number(true);
+  }
+  meta._set_conj(tensor.is_conj());
+  meta._set_neg(tensor.is_neg());
+  return meta;
+}
+
+c10::IValue metaOf(const c10::IValue& value) {
+  if (value.isTensor()) {
+    return metaOf(value.toTensor());
+  }
+  if (value.isTensorList()) {
+    c10::List<at::Tensor> metas;
+    for (const at::Tensor& tensor : value.toTensorList()) {
+      metas.push_back(metaOf(tensor));
+    }
+    return metas;
+  }
+  if (value.isOptionalTensorList()) {
+    c10::List<std::optional<at::Tensor>> metas;
+    for (const std::optional<at::Tensor> tensor : value.toOptionalTensorList()) {
+      metas.push_back(tensor.has_value() ? std::optional(metaOf(*tensor)) : std::nullopt);
+    }
+    return metas;
+  }
+  return value;
+}
+
+bool needsMeta(const c10::OperatorHandle& op, const OperatorInfo& info) {
+  const auto& arguments = op.schema().arguments();
+  for (size_t i = 0; i < arguments.size(); ++i) {
+    if (info.written[i] && arguments[i].kwarg_only()) {
+      return true;  // an out argument, which may have to be resized
+    }
+  }
+  return std::find(info.source.begin(), info.source.end(), OperatorInfo::kFresh) != info.source.end();
+}
+
+[[noreturn]] void refuse(const OperatorInfo& info, const char* reason) {
+  TORCH_CHECK_NOT_IMPLEMENTED(false, info.counter.name(), " cannot be captured into a graph, since nobody knows the shape of its results before it has run: ", reason);
+}
+
+// What the operator would give, as Meta tensors. Gives out arguments their size.
+Stack inferResults(const c10::OperatorHandle& op, const OperatorInfo& info, const Stack& stack) {
+  TORCH_CHECK_NOT_IMPLEMENTED(
+      op.hasComputedKernelForDispatchKey(c10::DispatchKey::Meta), info.counter.name(),
+      " cannot be captured into a graph: PyTorch has no Meta kernel for it that would tell the shape of its results");
+  const auto arguments = torch::jit::last(stack, info.written.size());
+  Stack meta;
+  for (const auto& argument : arguments) {
+    meta.push_back(metaOf(argument));
+  }
+  if (info.device_argument >= 0) {
+    meta[info.device_argument] = c10::Device(c10::kMeta);
+  }
+  if (info.generator_argument >= 0) {
+    meta[info.generator_argument] = c10::IValue();  // the device's
+  }
+  const Stack given = meta;
+  try {
+    op.redispatchBoxed(c10::DispatchKeySet(c10::DispatchKey::Meta), &meta);
+  } catch (const c10::NotImplementedError& error) {
+    refuse(info, error.what_without_backtrace());
+  } catch (const c10::Error&) {
+    throw;  // wrong arguments
+  } catch (const std::exception& error) {
+    refuse(info, error.what());  // from a Meta kernel in Python
+  }
+  for (size_t i = 0; i < given.size(); ++i) {
+    if (info.written[i] && given[i].isTensor() && given[i].toTensor().defined() && given[i].toTensor().sizes() != arguments[i].toTensor().sizes()) {
+      arguments[i].toTensor().resize_(given[i].toTensor().sizes());
+    }
+  }
+  return meta;
+}
+
+at::Tensor allocateLike(const at::Tensor& meta, c10::Device device) {
+  return meta.defined() ? at::empty_strided(meta.sizes(), meta.strides(), meta.options().device(device)) : at::Tensor();
+}
+
+// The results on the device; `aliases` gets those that a replay has to fill, in the order of RecordedCall.
+Stack makeResults(const OperatorInfo& info, const Stack& meta, const Stack& arguments, c10::Device device, std::vector<at::Tensor>& aliases) {
+  Stack results;
+  const auto add = [&](const at::Tensor& like) {
+    auto result = allocateLike(like, device);
+    aliases.push_back(result.defined() ? emulation::makeAlias(result) : result);
+    return result;
+  };
+  for (size_t i = 0; i < info.source.size(); ++i) {
+    if (info.source[i] != OperatorInfo::kFresh) {
+      results.push_back(arguments[arguments.size() - info.written.size() + info.source[i]]);
+      aliases.emplace_back();
+    } else if (meta[i].isTensor()) {
+      results.emplace_back(add(meta[i].toTensor()));
+    } else if (meta[i].isTensorList()) {
+      c10::List<at::Tensor> list;
+      for (const at::Tensor& like : meta[i].toTensorList()) {
+        list.push_back(add(like));
+      }
+      results.emplace_back(std::move(list));
+    } else {
+      TORCH_CHECK_NOT_IMPLEMENTED(false, info.counter.name(), " cannot be captured into a graph: it gives a number that the host would have to wait for");
+    }
+  }
+  return results;
+}
+
+void refuseViews(const c10::OperatorHandle& op, const OperatorInfo& info) {
+  for (const auto& result : op.schema().returns()) {
+    TORCH_CHECK_NOT_IMPLEMENTED(
+        result.alias_info() == nullptr || result.alias_info()->isWrite(), info.counter.name(), " cannot be captured into a graph: its result may share memory with an argument");
+  }
+}
+
+}  // namespace
+
+bool record(const c10::OperatorHandle& op, const OperatorInfo& info, Stack* stack) {
+  const auto index = deviceIndexOf(info, *stack);
+  const auto stream = currentStreamHandle(index);
+  auto* graph = Graph::capturing(index);
+  if (graph == nullptr || !device::isCapturing(stream)) {
+    return false;
+  }
+  refuseViews(op, info);
+  const auto meta = needsMeta(op, info) ? inferResults(op, info, *stack) : Stack(info.source.size());
+
+  Stack arguments = torch::jit::last(*stack, info.written.size()).vec();
+  std::vector<at::Tensor> aliases;
+  auto results = makeResults(info, meta, arguments, c10::Device(kDeviceType, index), aliases);
+  emulation::Call call(emulation::deviceOf(info, *stack));
+  emulation::bindOperands(call, info, &arguments);
+
+  graph->add(std::make_unique<RecordedCall>(op, std::move(arguments), std::move(aliases)), stream);
+  torch::jit::drop(*stack, info.written.size());
+  stack->insert(stack->end(), std::make_move_iterator(results.begin()), std::make_move_iterator(results.end()));
+  return true;
+}
+
+}  // namespace openreg::graph

@@ -1,0 +1,14 @@
+#pragma once
+
+#include <ATen/core/dispatch/Dispatcher.h>
+#include <ATen/core/stack.h>
+
+#include "aten/OperatorInfo.h"
+
+namespace openreg::graph {
+
+// Records an emulated operator into the graph that captures its stream. Nothing runs: shapes come from the operator's Meta
+// kernel, and results are new memory, which replays fill. Raises a sentence if that cannot be.
+bool record(const c10::OperatorHandle& op, const OperatorInfo& info, torch::jit::Stack* stack);
+
+}  // namespace openreg::graph
