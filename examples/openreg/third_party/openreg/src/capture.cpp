@@ -180,6 +180,30 @@ Status Captures::checkDevice(int device) {
   return status;
 }
 
+void Captures::abandon(int device) {
+  const std::lock_guard lock(mutex_);
+  const auto captures = active_;
+  for (const auto& capture : captures) {
+    const auto onDevice = [device](const Capture::Branch& branch) { return branch.stream->device().index == device; };
+    if (std::none_of(capture->branches.begin(), capture->branches.end(), onDevice)) {
+      continue;
+    }
+    if (capture->invalid.empty()) {
+      capture->invalid = "device " + std::to_string(device) + " was reset";
+    }
+    if (onDevice(capture->branches.front())) {
+      close(capture);
+      continue;
+    }
+    for (const Capture::Branch& branch : capture->branches) {
+      if (onDevice(branch)) {
+        branch.stream->setCapture(nullptr);
+      }
+    }
+    std::erase_if(capture->branches, onDevice);
+  }
+}
+
 Status Captures::checkSynchronous(const ThreadState& thread) {
   const std::lock_guard lock(mutex_);
   Status status = Status::Success;

@@ -80,6 +80,9 @@ class Captures {
   // Refuses to wait for a device if it has a stream in a capture.
   Status checkDevice(int device);
 
+  // Ends what a device that is being reset has to do with captures.
+  void abandon(int device);
+
   // Refuses to do something synchronous where the mode of a capture forbids it.
   Status checkSynchronous(const ThreadState& thread);
 

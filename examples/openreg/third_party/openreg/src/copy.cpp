@@ -1,5 +1,6 @@
 #include "copy.h"
 
+#include "launch_log.h"
 #include "work.h"
 
 namespace emulator {
@@ -20,6 +21,11 @@ Status inspect(Runtime& runtime, const void* pointer, std::size_t size, const ch
   Allocation allocation;
   Device* const device = runtime.deviceAt(address);
   const bool found = device != nullptr ? device->memory.find(address, &allocation) : runtime.host.find(address, &allocation);
+  if (device != nullptr) {
+    if (const Status status = device->check(); status != Status::Success) {
+      return status;
+    }
+  }
   if (device != nullptr && !found) {
     return fail(Status::InvalidPointer, "nothing is allocated at the %s %p on device %d; it was freed before, or is out of bounds", role, pointer, device->index);
   }
@@ -49,7 +55,7 @@ Status submit(Runtime& runtime, ThreadState& thread, Kind kind, Work work, Strea
   if (wait || (runtime.mode() == LaunchMode::Blocking && !stream.capturing())) {
     return stream.runInline(thread, &Work::run, &work);
   }
-  const bool at_once = runtime.mode() == LaunchMode::Inline && work.size < kWorthQueueing;
+  const bool at_once = runtime.mayRunAtOnce() && work.size < kWorthQueueing;
   return stream.launch(thread, kind, &Work::run, &work, sizeof(work), at_once);
 }
 
@@ -78,6 +84,7 @@ Status copy(Runtime& runtime, ThreadState& thread, const CopyRequest& request, S
   if (pageable && stream.capturing()) [[unlikely]] {
     return runtime.captures.refuse(stream, "a copy from or to pageable host memory is synchronous and cannot be captured; use pinned memory, which must live as long as the graph");
   }
+  EMULATOR_LOG(stream, "copy", "from=%p to=%p size=%zu", request.source, request.destination, size);
   const CopyWork work{reinterpret_cast<void*>(to.start), reinterpret_cast<const void*>(from.start), size};
   return submit(runtime, thread, Kind::Copy, work, stream, wait || pageable);
 }
@@ -93,6 +100,7 @@ Status fill(Runtime& runtime, ThreadState& thread, const FillRequest& request, S
   if (!to.on_device) {
     return fail(Status::InvalidPointer, "%p is not device memory; fill host memory with memset", request.destination);
   }
+  EMULATOR_LOG(stream, "fill", "at=%p value=%#x size=%zu", request.destination, static_cast<unsigned>(request.value) & 0xff, request.size);
   const FillWork work{reinterpret_cast<void*>(to.start), request.value, request.size};
   return submit(runtime, thread, Kind::Fill, work, stream, wait);
 }

@@ -27,6 +27,9 @@ int Event::device() {
 Status Event::record(Stream& stream) {
   TaskPtr marker;
   CapturedPointPtr captured;
+  if (stream.lost()) [[unlikely]] {
+    return stream.device().check();
+  }
   if (stream.capturing()) [[unlikely]] {
     if (const Status status = Runtime::get()->captures.mark(stream, &captured); status != Status::Success) {
       return status;

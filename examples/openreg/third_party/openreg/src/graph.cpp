@@ -37,6 +37,23 @@ bool isQuick(const Task& task) {
   }
 }
 
+std::uint64_t deviceBit(const void* kernel_address) {
+  Runtime& runtime = *Runtime::get();
+  const auto address = reinterpret_cast<std::uintptr_t>(kernel_address) - static_cast<std::uintptr_t>(runtime.space.kernelOffset());
+  return runtime.space.contains(address) ? std::uint64_t{1} << runtime.space.deviceOf(address) : 0;
+}
+
+std::uint64_t devicesOf(const GraphNode& node) {
+  std::uint64_t devices = std::uint64_t{1} << node.device;
+  if (node.work->kind == Kind::Copy) {
+    const auto& work = *static_cast<const CopyWork*>(node.work->arguments);
+    devices |= deviceBit(work.source) | deviceBit(work.destination);
+  } else if (node.work->kind == Kind::Fill) {
+    devices |= deviceBit(static_cast<const FillWork*>(node.work->arguments)->destination);
+  }
+  return devices;
+}
+
 std::string text(const char* format, std::size_t number) {
   char buffer[96];
   std::snprintf(buffer, sizeof(buffer), format, number);
@@ -74,8 +91,21 @@ std::string describe(const Task& task) {
 
 std::size_t Graph::add(GraphNode node) {
   may_run_at_once_ = may_run_at_once_ && isQuick(*node.work);
+  devices_ |= devicesOf(node);
   nodes_.push_back(std::move(node));
   return nodes_.size() - 1;
+}
+
+Status Graph::checkDevices() const {
+  if (diagnosis::on(diagnosis::kLost)) [[unlikely]] {
+    Runtime& runtime = *Runtime::get();
+    for (int device = 0; device < runtime.deviceCount(); ++device) {
+      if (const Status status = uses(device) ? runtime.device(device).check() : Status::Success; status != Status::Success) {
+        return status;
+      }
+    }
+  }
+  return Status::Success;
 }
 
 bool Graph::allBefore(const std::vector<std::size_t>& ends) const {
@@ -102,6 +132,9 @@ void Graph::run() const {
   } const restore;
   for (const GraphNode& node : nodes_) {
     restore.thread.device = node.device;
+    if (diagnosis::on(diagnosis::kDelay) && node.work->isDeviceWork()) [[unlikely]] {
+      diagnosis::delay();
+    }
     try {
       node.work->function(node.work->arguments);
     } catch (const std::exception& error) {
@@ -157,6 +190,11 @@ void GraphExec::close() {
   open(nullptr);
 }
 
+std::shared_ptr<const Graph> GraphExec::get() {
+  const std::lock_guard lock(mutex_);
+  return graph_;
+}
+
 Status GraphExec::launch(ThreadState& thread, Stream& stream, bool at_once) {
   // Completes also if the thread is being ended inside of a node.
   struct Finish {
@@ -166,6 +204,9 @@ Status GraphExec::launch(ThreadState& thread, Stream& stream, bool at_once) {
   std::unique_lock lock(mutex_);
   if (graph_ == nullptr) {
     return fail(Status::InvalidHandle, "the executable graph was destroyed meanwhile");
+  }
+  if (const Status status = graph_->checkDevices(); status != Status::Success) {
+    return status;
   }
   const bool nested = stream.heldBy(thread);
   const CompletionPtr before = latest_ != nullptr && !latest_->done() ? latest_ : nullptr;

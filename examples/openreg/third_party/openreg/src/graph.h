@@ -34,6 +34,12 @@ class Graph {
   // Whether the calling thread may run it: no host function, nothing that takes long.
   bool mayRunAtOnce() const { return may_run_at_once_; }
 
+  // Whether a node belongs to the device, by its stream or its addresses.
+  bool uses(int device) const { return ((devices_ >> device) & 1) != 0; }
+
+  // Success unless one of the devices is lost.
+  Status checkDevices() const;
+
   // On the calling thread; an exception ends it.
   void run() const;
 
@@ -43,6 +49,7 @@ class Graph {
  private:
   std::vector<GraphNode> nodes_;
   bool may_run_at_once_ = true;
+  std::uint64_t devices_ = 0;  // a bit for each
 };
 
 // What the handles of the C interface stand for. Objects are never freed, only used again. Thread-safe.
@@ -62,6 +69,7 @@ class GraphExec {
  public:
   void open(std::shared_ptr<const Graph> graph);
   void close();
+  std::shared_ptr<const Graph> get();
 
   // Submits the whole graph as one task.
   Status launch(ThreadState& thread, Stream& stream, bool at_once);

@@ -59,6 +59,23 @@ class HandleTable {
     return slotAt(handle & kIndexMask)->generation.compare_exchange_strong(generation, generation + 1) ? object : nullptr;
   }
 
+  // Calls function(handle, object) for each handle that is valid. Others may change that meanwhile.
+  template <class Function>
+  void forEach(Function&& function) {
+    std::size_t count;
+    {
+      const std::lock_guard lock(mutex_);
+      count = chunk_count_ * kChunkSize;
+    }
+    for (std::uintptr_t index = 0; index < count; ++index) {
+      Slot& slot = *slotAt(index);
+      const std::uintptr_t generation = slot.generation.load(std::memory_order_acquire);
+      if ((generation & 1) != 0) {
+        function((std::uintptr_t{kTag} << kTagShift) | (generation << kIndexBits) | index, slot.object);
+      }
+    }
+  }
+
   // The object of a retired handle can be used again.
   void recycle(std::uintptr_t handle) {
     const std::lock_guard lock(mutex_);

@@ -10,6 +10,7 @@
 #include "address_space.h"
 #include "capture.h"
 #include "device.h"
+#include "diagnosis.h"
 #include "event.h"
 #include "graph.h"
 #include "handle_table.h"
@@ -43,6 +44,9 @@ class Runtime {
   Captures captures;
 
   LaunchMode mode() const { return mode_; }
+
+  // Whether an idle stream may run work on the submitting thread. Work that takes longer than that is better queued.
+  bool mayRunAtOnce() const { return mode_ == LaunchMode::Inline && !diagnosis::on(diagnosis::kDelay); }
   int deviceCount() const { return static_cast<int>(devices_.size()); }
   Device& device(int index) { return *devices_[static_cast<std::size_t>(index)]; }
 

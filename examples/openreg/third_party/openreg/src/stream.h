@@ -59,6 +59,10 @@ class alignas(64) Stream {
   // A stream that is being captured is never idle, so that whoever finds it idle need not ask.
   bool capturing() const { return (state_.load(std::memory_order_relaxed) & kCaptured) != 0; }
 
+  // Likewise.
+  bool lost() const { return (state_.load(std::memory_order_acquire) & kLost) != 0; }
+  void setLost(bool lost) { lost ? state_.fetch_or(kLost) : state_.fetch_and(~kLost); }
+
   // Only with the lock of Captures.
   const std::shared_ptr<Capture>& capture() const { return capture_; }
   void setCapture(std::shared_ptr<Capture> capture);
@@ -90,6 +94,8 @@ class alignas(64) Stream {
   static constexpr std::uint32_t kOwned = 1;
   static constexpr std::uint32_t kLook = 2;  // there is something to look at before letting go
   static constexpr std::uint32_t kCaptured = 4;  // what it is given becomes part of a graph
+  static constexpr std::uint32_t kLost = 8;  // the device is lost: what is queued ends without being run
+  static constexpr std::uint32_t kMarks = kCaptured | kLost;
 
   void enter(ThreadState& thread) {
     holder_.store(&thread, std::memory_order_relaxed);

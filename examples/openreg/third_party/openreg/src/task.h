@@ -35,6 +35,8 @@ struct Task {
 
   explicit Task(Kind kind) : kind(kind) {}
 
+  bool isDeviceWork() const { return kind == Kind::Kernel || kind == Kind::Copy || kind == Kind::Fill; }
+
   // Work runs a function and needs a worker; the rest is quick and can be done by whoever owns the stream.
   bool isWork() const { return function != nullptr; }
 };

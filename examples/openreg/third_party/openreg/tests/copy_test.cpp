@@ -66,6 +66,29 @@ TEST(Copy, WrongCopiesAreRefused) {
   EXPECT_EQ(orErrorInvalidValue, orMemset(nullptr, 0, 1));
 }
 
+TEST(Copy, OverlapsAreRefusedAndNeighboursAreNot) {
+  const DeviceMemory memory(1024);
+  const StreamGuard stream;
+  char host[64] = {};
+  for (int i = 0; i < 64; ++i) {
+    host[i] = static_cast<char>(i);
+  }
+  ASSERT_OK(orMemcpy(memory.pointer, host, 64, orMemcpyDefault));
+  for (const std::size_t distance : {0u, 1u, 31u}) {
+    void* const other = at(memory.pointer, distance);
+    EXPECT_EQ(orErrorInvalidValue, orMemcpy(other, memory.pointer, 32, orMemcpyDeviceToDevice)) << distance;
+    EXPECT_EQ(orErrorInvalidValue, orMemcpyAsync(memory.pointer, other, 32, orMemcpyDefault, stream)) << distance;
+    EXPECT_NE(nullptr, std::strstr(orGetLastErrorMessage(), "overlap"));
+  }
+  char result[64];
+  ASSERT_OK(orMemcpy(result, memory.pointer, 64, orMemcpyDefault));
+  EXPECT_EQ(0, std::memcmp(host, result, 64));  // nothing was written
+  EXPECT_OK(orMemcpyAsync(at(memory.pointer, 32), memory.pointer, 32, orMemcpyDefault, stream));
+  EXPECT_OK(orStreamSynchronize(stream));
+  ASSERT_OK(orMemcpy(result, memory.pointer, 64, orMemcpyDefault));
+  EXPECT_EQ(0, std::memcmp(host, result + 32, 32));
+}
+
 TEST(Copy, FillSetsExactlyItsBytes) {
   const DeviceMemory memory(1000);
   char result[1000];

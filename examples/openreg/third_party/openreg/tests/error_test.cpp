@@ -11,7 +11,7 @@ TEST(Error, NamesAndTexts) {
   EXPECT_STREQ("orErrorForked", orGetErrorName(orErrorForked));
   EXPECT_STREQ("unknown error code", orGetErrorName(static_cast<orError_t>(500)));
   EXPECT_NE(nullptr, std::strstr(orGetErrorString(orErrorForked), "spawn"));
-  for (const int code : {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 999, 500}) {
+  for (const int code : {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 999, 500}) {
     EXPECT_GT(std::string_view(orGetErrorString(static_cast<orError_t>(code))).size(), 5u);
   }
 }

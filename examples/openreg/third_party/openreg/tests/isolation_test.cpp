@@ -30,6 +30,15 @@ void sayHello(int) {
   std::signal(SIGSEGV, SIG_DFL);
 }
 
+// Says that it was called, and raises the signal anew for the handler that was there before.
+struct sigaction earlier;
+void sayAndRaise(int signal) {
+  constexpr char kText[] = "the later handler\n";
+  [[maybe_unused]] const auto written = write(2, kText, sizeof(kText) - 1);
+  sigaction(signal, &earlier, nullptr);
+  raise(signal);
+}
+
 }  // namespace
 
 TEST_F(IsolationDeathTest, HostAccessIsExplained) {
@@ -115,3 +124,17 @@ TEST(Isolation, OneOffsetForAllDevices) {
   EXPECT_EQ(5, *kernelAddress(static_cast<int*>(on_0.pointer)));
   EXPECT_EQ(6, *kernelAddress(static_cast<int*>(on_1.pointer)));
 }
+
+#if defined(__linux__) && defined(__x86_64__)
+TEST_F(IsolationDeathTest, HandlersThatRaiseTheSignalAnewLoseNothing) {
+  const auto body = [] {
+    void* const pointer = allocate(100);
+    struct sigaction action = {};
+    action.sa_handler = sayAndRaise;
+    action.sa_flags = SA_NODEFER;
+    sigaction(SIGSEGV, &action, &earlier);
+    touch(pointer);
+  };
+  EXPECT_EXIT(body(), diedOfIt, "the later handler(.|\n)*host accessed device memory at (.|\n)*100 bytes(.|\n)*faulthandler");
+}
+#endif

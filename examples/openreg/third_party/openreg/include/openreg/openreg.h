@@ -18,16 +18,23 @@
 //     orErrorInvalidDevice if there are no devices.
 //   - Output arguments are written on success only. A null output argument is orErrorInvalidValue.
 //   - Sizes are bytes.
+//   - A device can be lost (orDeviceFail, orSetStickyErrors). Every call that needs it, by a stream, an event, memory or as the current
+//     device, is then orErrorDeviceLost with the reason, until orDeviceReset. Destroying handles remains possible.
 //   - Once the process has begun to exit, queued work is abandoned and waiting for it is orErrorNotSupported.
 //   - "Waits" means that the calling thread is blocked; release locks that queued work may need before. A wait that can
 //     never end, because the caller is itself a kernel of the stream in question, is refused with orErrorNotSupported.
 //
-// Environment, read once
+// Environment, read at the first call
 //   OPENREG_NUM_DEVICES     number of devices, 0 to 64
 //   OPENREG_DEVICE_MEMORY   memory of each device: bytes, or a number with the suffix K, M, G or T (powers of 1024)
 //   OPENREG_LAUNCH          inline    work for an idle stream may run at once on the submitting thread (default)
 //                           async     orLaunchKernel and asynchronous copies and fills are always queued
 //                           blocking  every submission has completed when the call returns
+//   To find mistakes; all of it is off by default and has a function below.
+//   OPENREG_DELAY_US        as orSetKernelDelay
+//   OPENREG_FAIL            as orInjectFault, with the failure that fits: orMalloc:3,orLaunchKernel:1
+//   OPENREG_STICKY_ERRORS   1: as orSetStickyErrors
+//   OPENREG_LOG             as orSetLaunchLog
 #ifndef OPENREG_OPENREG_H
 #define OPENREG_OPENREG_H
 
@@ -176,6 +183,14 @@ OPENREG_API orError_t orDeviceCanAccessPeer(int* can, int device, int peer);
 
 // OPENREG_VERSION of the library, as opposed to that of the header.
 OPENREG_API orError_t orRuntimeGetVersion(int* version);
+
+// Brings the current device back to the state it had at the start, lost or not. Work that is queued on it is discarded; the call
+// waits for what is running, and for events of other devices that its streams wait for. Then its memory is freed, and its
+// streams, events, and the graphs that use it end: their handles are invalid and its pointers unknown. The default stream
+// remains, and pinned memory does. A capture that the device takes part in becomes invalid, or is over if it began there.
+// No other thread should be using the device meanwhile.
+// orErrorNotSupported: called from inside a kernel or host function.
+OPENREG_API orError_t orDeviceReset(void);
 
 // ---- Memory ---------------------------------------------------------------------------------------------------------
 
@@ -385,6 +400,35 @@ OPENREG_API orError_t orGraphGetNodeCount(orGraph_t graph, size_t* count);
 // depends on.
 // orErrorInvalidHandle: not a live graph. orErrorInvalidValue: null path, or the file cannot be written.
 OPENREG_API orError_t orGraphDebugDump(orGraph_t graph, const char* path);
+
+// ---- Finding mistakes -----------------------------------------------------------------------------------------------
+// For tests of what is built on this library.
+
+// Every kernel, copy and fill takes this much longer on the device from now on, so that missing synchronisation shows.
+// None of them runs on the submitting thread meanwhile, except by orLaunchKernelInline, in the blocking mode, and if synchronous.
+// 0 ends it; at most 10 seconds.
+// orErrorInvalidValue: too long.
+OPENREG_API orError_t orSetKernelDelay(unsigned int microseconds);
+
+// The nth call (1: the next one) of the named function on any thread from now on does nothing but return `error`, once.
+// orSuccess: the error that fits the function, which is orErrorMemoryAllocation for orMalloc and orMallocHost, orErrorLaunchFailure
+// for launches and for what reports their failures, and orErrorUnknown else. A function has one such plan at a time; nth 0 drops it.
+// orErrorInvalidValue: null or unknown function, or no error code.
+OPENREG_API orError_t orInjectFault(const char* function, unsigned int nth, orError_t error);
+
+// 1: a kernel that ends with an exception after it was queued has its device lost, as a fault on hardware has. It does not
+// apply to what runs on the submitting thread, which is told at once, nor to host functions. 0: back to normal.
+OPENREG_API orError_t orSetStickyErrors(int enabled);
+
+// Writes a line for each submission to a stream from now on: seconds, device, stream, kind, addresses and sizes.
+// path: a file, which is overwritten; "stderr"; or NULL, which ends the log.
+// orErrorInvalidValue: the file cannot be written.
+OPENREG_API orError_t orSetLaunchLog(const char* path);
+
+// The device is lost from now on, for this reason (NULL: none given). May be called from inside a kernel, whose launch still
+// succeeds. A device that is lost already stays so for the first reason.
+// orErrorInvalidDevice: index out of range.
+OPENREG_API orError_t orDeviceFail(int device, const char* reason);
 
 #ifdef __cplusplus
 }

@@ -9,6 +9,9 @@
 
 #include <openreg/openreg.h>
 
+#include "../diagnosis.h"
+#include "../fault_injection.h"
+#include "../launch_log.h"
 #include "../runtime.h"
 #include "../status.h"
 
@@ -17,7 +20,13 @@ namespace emulator::api {
 // Runs `body`, which returns a Status, so that no exception gets out and a failure is remembered.
 template <class Body>
 inline orError_t call(const char* function, Body&& body) {
-  Status status;
+  Status status = Status::Success;
+  if (diagnosis::on(diagnosis::kFailures)) [[unlikely]] {
+    status = countCall(function);
+    if (status != Status::Success) {
+      return static_cast<orError_t>(finish(function, status));
+    }
+  }
   try {
     status = body();
 #if defined(__GLIBCXX__)
@@ -56,12 +65,21 @@ inline orError_t callStream(const char* function, orStream_t handle, Body&& body
   });
 }
 
+// Success unless the event's device is lost.
+inline Status checkDevice(Runtime& runtime, Event& event) {
+  return diagnosis::on(diagnosis::kLost) ? runtime.device(event.device()).check() : Status::Success;
+}
+
 // As callRuntime, with an event.
 template <class Body>
 inline orError_t callEvent(const char* function, orEvent_t handle, Body&& body) {
   return callRuntime(function, [&](Runtime& runtime, ThreadState& thread) {
     Event* const event = runtime.findEvent(reinterpret_cast<std::uintptr_t>(handle));
-    return event != nullptr ? body(runtime, thread, *event) : Status::InvalidHandle;
+    if (event == nullptr) {
+      return Status::InvalidHandle;
+    }
+    const Status status = checkDevice(runtime, *event);
+    return status == Status::Success ? body(runtime, thread, *event) : status;
   });
 }
 

@@ -18,6 +18,7 @@ Status createEvent(Runtime& runtime, ThreadState& thread, orEvent_t* event, unsi
   if ((flags & Event::kInterprocess) != 0) {
     return fail(Status::NotSupported, "events cannot be shared between processes; synchronise before the other process goes on");
   }
+  EMULATOR_TRY(runtime.currentDevice(thread).check());
   const auto entry = runtime.events.acquire();
   if (entry.object == nullptr) {
     return fail(Status::MemoryAllocation, "there are too many events; destroy some");
@@ -58,13 +59,18 @@ orError_t orEventDestroy(orEvent_t event) {
 orError_t orEventRecord(orEvent_t event, orStream_t stream) {
   return callEvent(__func__, event, [&](Runtime& runtime, ThreadState& thread, Event& target) {
     Stream* const source = runtime.findStream(thread, reinterpret_cast<std::uintptr_t>(stream));
-    return source != nullptr ? settle(runtime, thread, *source, target.record(*source)) : Status::InvalidHandle;
+    if (source == nullptr) {
+      return Status::InvalidHandle;
+    }
+    EMULATOR_LOG(*source, "record", "event=%p", static_cast<void*>(event));
+    return settle(runtime, thread, *source, target.record(*source));
   });
 }
 
 orError_t orEventSynchronize(orEvent_t event) {
-  return callEvent(__func__, event, [](Runtime&, ThreadState& thread, Event& target) {
-    return target.synchronize(thread);
+  return callEvent(__func__, event, [](Runtime& runtime, ThreadState& thread, Event& target) {
+    EMULATOR_TRY(target.synchronize(thread));
+    return checkDevice(runtime, target);
   });
 }
 
@@ -81,6 +87,7 @@ orError_t orEventElapsedTime(float* milliseconds, orEvent_t start, orEvent_t end
     if (second == nullptr) {
       return Status::InvalidHandle;
     }
+    EMULATOR_TRY(checkDevice(runtime, *second));
     if (first.device() != second->device()) {
       return fail(Status::InvalidValue, "the events belong to different devices, whose clocks cannot be compared");
     }

@@ -61,6 +61,7 @@ orError_t orStreamBeginCapture(orStream_t stream, orStreamCaptureMode mode) {
     if (value < orStreamCaptureModeGlobal || value > orStreamCaptureModeRelaxed) {
       return fail(Status::InvalidValue, "%d is no mode of capture", value);
     }
+    EMULATOR_TRY(target.device().check());
     return runtime.captures.begin(thread, target, static_cast<CaptureMode>(value));
   });
 }
@@ -99,7 +100,10 @@ orError_t orGraphLaunch(orGraphExec_t exec, orStream_t stream) {
     if (target.capturing()) {
       return runtime.captures.refuse(target, "the launch of a graph cannot be captured; launch it outside of captures, or capture the work itself");
     }
-    return settle(runtime, thread, target, launched->launch(thread, target, runtime.mode() != LaunchMode::Async));
+    EMULATOR_TRY(target.device().check());
+    EMULATOR_LOG(target, "graph", "exec=%p", static_cast<void*>(exec));
+    const bool at_once = runtime.mode() == LaunchMode::Blocking ? !diagnosis::on(diagnosis::kDelay) : runtime.mayRunAtOnce();
+    return settle(runtime, thread, target, launched->launch(thread, target, at_once));
   });
 }
 

@@ -35,6 +35,7 @@ orError_t orMalloc(void** pointer, size_t size) {
       *pointer = nullptr;
       return Status::Success;
     }
+    EMULATOR_TRY(runtime.currentDevice(thread).check());
     return runtime.currentDevice(thread).memory.allocate(size, pointer);
   });
 }
@@ -49,6 +50,7 @@ orError_t orFree(void* pointer) {
     if (device == nullptr) {
       return fail(Status::InvalidPointer, "%p is not device memory; free host memory with what allocated it", pointer);
     }
+    EMULATOR_TRY(device->check());
     // A wrong pointer is refused at once, and a device function cannot wait for its own end.
     if (thread.depth == 0 && device->memory.isStart(address) && !WorkerPool::exiting()) {
       EMULATOR_TRY(device->drain(thread));
@@ -85,6 +87,7 @@ orError_t orMemGetInfo(size_t* free, size_t* total) {
   return callRuntime(__func__, [&](Runtime& runtime, ThreadState& thread) {
     EMULATOR_TRY(requireOutput(free, "free"));
     EMULATOR_TRY(requireOutput(total, "total"));
+    EMULATOR_TRY(runtime.currentDevice(thread).check());
     DeviceMemory& memory = runtime.currentDevice(thread).memory;
     *free = memory.freeBytes();
     *total = memory.size();

@@ -14,6 +14,7 @@ Status createStream(Runtime& runtime, ThreadState& thread, orStream_t* stream, u
   if (priority > kLeastPriority || priority < kGreatestPriority) {
     return fail(Status::InvalidValue, "the priority %d is not between %d (served last) and %d (served first)", priority, kLeastPriority, kGreatestPriority);
   }
+  EMULATOR_TRY(runtime.currentDevice(thread).check());
   const auto entry = runtime.streams.acquire();
   if (entry.object == nullptr) {
     return fail(Status::MemoryAllocation, "there are too many streams; destroy some");
@@ -72,6 +73,7 @@ orError_t orStreamQuery(orStream_t stream) {
     if (target.idle()) {
       return target.takeFailure();
     }
+    EMULATOR_TRY(target.device().check());
     return target.capturing() ? refuseWait(runtime, target) : Status::NotReady;
   });
 }
@@ -91,6 +93,9 @@ orError_t orStreamWaitEvent(orStream_t stream, orEvent_t event, unsigned int fla
     if (flags != 0) {
       return fail(Status::InvalidValue, "unknown flags %#x; pass 0", flags);
     }
+    EMULATOR_TRY(checkDevice(runtime, *awaited));
+    EMULATOR_TRY(target.device().check());
+    EMULATOR_LOG(target, "wait", "event=%p", static_cast<void*>(event));
     return settle(runtime, thread, target, awaited->hold(thread, target));
   });
 }
