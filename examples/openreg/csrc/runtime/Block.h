@@ -1,8 +1,11 @@
 #pragma once
 
+#include <c10/core/CachingDeviceAllocator.h>
 #include <c10/core/Stream.h>
 
 #include <cstddef>
+#include <cstdint>
+#include <memory>
 #include <vector>
 
 #include "runtime/Functions.h"
@@ -12,11 +15,16 @@ namespace openreg {
 struct Block;
 struct BlockPool;
 
+// The stack of calls that a recorded action came from; null if nobody records.
+using Context = std::shared_ptr<c10::GatheredContext>;
+
 // One allocation of the SDK, cut into blocks.
 struct Segment {
   void* address;
   size_t size;  // bytes
   Block* first;
+  Context context;
+  bool oversize = false;  // larger than what may be split when it was made
 };
 
 // A piece of a segment. The pieces of a segment form a list in address order.
@@ -33,11 +41,14 @@ struct Block {
   Segment* segment = nullptr;
   bool allocated = false;
   bool binned = false;
+  bool oversize = false;  // its present user counts as an oversize allocation
   int pending_events = 0;
+  uint64_t freed_at = 0;  // in the order in which blocks of the device went back to their pools
   Block* previous = nullptr;
   Block* next = nullptr;
   Block* next_in_bin = nullptr;
   std::vector<c10::Stream> uses;  // other streams it is used on (recordStream)
+  Context context;  // of its allocation
 
   bool isSplit() const {
     return previous != nullptr || next != nullptr;

@@ -130,6 +130,36 @@ int CachingAllocator::poolUsers(c10::DeviceIndex index, c10::MempoolId_t pool) {
   return cache(index).poolUsers(pool);
 }
 
+void CachingAllocator::setMemoryFraction(c10::DeviceIndex index, double fraction) {
+  checkDeviceIndex(index);
+  cache(index).setMemoryFraction(fraction);
+}
+
+double CachingAllocator::memoryFraction(c10::DeviceIndex index) {
+  checkDeviceIndex(index);
+  return cache(index).memoryFraction();
+}
+
+void CachingAllocator::startHistory(const HistoryOptions& options) {
+  for (c10::DeviceIndex i = 0; i < deviceCount(); ++i) {
+    cache(i).startHistory(options);
+  }
+}
+
+void CachingAllocator::stopHistory() {
+  for (auto& cache : caches_) {
+    cache->stopHistory();
+  }
+}
+
+MemorySnapshot CachingAllocator::snapshot() {
+  MemorySnapshot snapshot;
+  for (auto& cache : caches_) {
+    cache->addTo(snapshot);
+  }
+  return snapshot;
+}
+
 c10::MempoolId_t newMempoolId(bool made_by_user) {
   static std::atomic<c10::CaptureId_t> last{0};
   const c10::CaptureId_t id = ++last;

@@ -7,10 +7,12 @@
 #include <vector>
 
 #include "runtime/Functions.h"
+#include "runtime/MemorySnapshot.h"
 
 namespace openreg {
 
 struct Block;
+struct HistoryOptions;
 class DeviceCache;
 
 // Device memory for tensors. Freed blocks stay cached and are handed out again on the stream they were allocated on;
@@ -59,6 +61,15 @@ class BACKEND_API CachingAllocator final : public c10::DeviceAllocator {
   void endAllocateToPool(c10::DeviceIndex index, c10::MempoolId_t pool);
   void releasePool(c10::DeviceIndex index, c10::MempoolId_t pool);
   int poolUsers(c10::DeviceIndex index, c10::MempoolId_t pool);  // 0 for a pool that does not exist
+
+  // The part of the device's memory, from 0 to 1, that this process may reserve.
+  void setMemoryFraction(c10::DeviceIndex index, double fraction);
+  double memoryFraction(c10::DeviceIndex index);
+
+  // Records what happens to the memory of all devices, until it is stopped.
+  void startHistory(const HistoryOptions& options);
+  void stopHistory();
+  MemorySnapshot snapshot();
 
  private:
   DeviceCache& cache(c10::DeviceIndex index);

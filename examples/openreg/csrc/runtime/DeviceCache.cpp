@@ -1,95 +1,73 @@
 #include "runtime/DeviceCache.h"
 
-#include <c10/core/AllocatorConfig.h>
-
-#include <algorithm>
-
-#include "device/Device.h"
 #include "device/Memory.h"
+#include "runtime/BlockSize.h"
 #include "runtime/Guard.h"
 #include "runtime/MemoryStats.h"
 
 namespace openreg {
 
-using c10::CachingAllocator::AcceleratorAllocatorConfig;
-using c10::CachingAllocator::format_size;
-using c10::CachingAllocator::kMinBlockSize;
-using c10::CachingAllocator::kMinLargeAlloc;
-using c10::CachingAllocator::kRoundLarge;
-using c10::CachingAllocator::kSmallBuffer;
-using c10::CachingAllocator::kSmallSize;
-using c10::CachingAllocator::StatType;
-
-namespace {
-
-size_t roundUp(size_t size, size_t multiple) {
-  return (size + multiple - 1) / multiple * multiple;
-}
-
-size_t segmentSize(size_t size) {
-  if (size <= kSmallSize) {
-    return kSmallBuffer;
+BlockPool& DeviceCache::poolFor(const Request& request) {
+  if (isSmall(request.size)) {
+    return request.owner != nullptr ? request.owner->small : small_;
   }
-  return size < kMinLargeAlloc ? AcceleratorAllocatorConfig::large_segment_size() : roundUp(size, kRoundLarge);
-}
-
-}  // namespace
-
-BlockPool& DeviceCache::poolFor(size_t size, PrivatePool* owner) {
-  if (size <= kSmallSize) {
-    return owner != nullptr ? owner->small : small_;
-  }
-  return owner != nullptr ? owner->large : large_;
+  return request.owner != nullptr ? request.owner->large : large_;
 }
 
 Block* DeviceCache::allocate(size_t nbytes, c10::StreamId stream) {
-  const size_t size = roundUp(nbytes, kMinBlockSize);
-  Lock lock(mutex_);
+  // The context comes before the lock: whoever has the GIL may be waiting for the lock.
+  Request request{nbytes, blockSizeFor(nbytes), stream, history_.gather(RecordContext::STATE)};
+  const Lock lock(mutex_);
   if (!pending_.empty() || !deferred_.empty()) [[unlikely]] {
     processEvents(/*wait=*/false);
   }
-  PrivatePool* owner = nullptr;
   if (private_pools_.routing()) [[unlikely]] {
-    owner = private_pools_.poolOf(c10::Stream(c10::Stream::UNSAFE, c10::Device(kDeviceType, index_), stream));
+    request.owner = private_pools_.poolOf(c10::Stream(c10::Stream::UNSAFE, c10::Device(kDeviceType, index_), stream));
   }
-  Block* block = owner == nullptr ? recent_.pop(stream, size) : nullptr;
+  Block* block = request.owner == nullptr ? recent_.pop(stream, request.size) : nullptr;
   if (block == nullptr) {
-    block = find(size, stream, owner);
+    block = find(request);
     if (block == nullptr) {
-      throwOutOfMemory(nbytes, lock);
+      throwOutOfMemory(request);
     }
-    split(block, size);
+    split(block, request.size);
   }
-  block->allocated = true;
-  block->requested = nbytes;
-  countAllocated(stats_, *block);
+  markAllocated(block, request);
   return block;
 }
 
-// A block of at least this size, from what is free or from the device.
-Block* DeviceCache::find(size_t size, c10::StreamId stream, PrivatePool* owner) {
-  auto& pool = poolFor(size, owner);
-  Block* block = takeFree(size, stream, pool);
-  if (block == nullptr && owner == nullptr) {
+// A block of at least the size, from what is free or from the device.
+Block* DeviceCache::find(const Request& request) {
+  auto& pool = poolFor(request);
+  Block* block = takeFree(request, pool);
+  if (block == nullptr && request.owner == nullptr) {
     recent_.drain([this](Block* recent) { giveBack(recent); });
-    block = takeFree(size, stream, pool);
-  }
-  if (block == nullptr) {
-    block = takeNewSegment(size, stream, pool);
+    block = takeFree(request, pool);
   }
   // Whoever gives back memory waits for the device, which is not allowed while a stream is captured.
-  if (block == nullptr && !private_pools_.routing()) {
+  const bool may_release = !private_pools_.routing();
+  if (block == nullptr) {
+    if (may_release) {
+      collectGarbage(request.context);
+    }
+    block = takeNewSegment(request, pool);
+  }
+  if (block == nullptr && may_release) {
     ++stats_.num_alloc_retries;
-    releaseCached();
-    block = takeNewSegment(size, stream, pool);
+    releaseOversize(request);
+    block = takeNewSegment(request, pool);
+    if (block == nullptr) {
+      releaseCached(request.context);
+      block = takeNewSegment(request, pool);
+    }
   }
   return block;
 }
 
-Block* DeviceCache::takeFree(size_t size, c10::StreamId stream, BlockPool& pool) {
-  Block key(index_, stream, nullptr, size, &pool);
+Block* DeviceCache::takeFree(const Request& request, BlockPool& pool) {
+  Block key(index_, request.stream, nullptr, request.size, &pool);
   const auto found = pool.free.lower_bound(&key);
-  if (found == pool.free.end() || (*found)->stream != stream) {
+  if (found == pool.free.end() || (*found)->stream != request.stream || !mayServe(**found, request.size)) {
     return nullptr;
   }
   Block* block = *found;
@@ -98,33 +76,37 @@ Block* DeviceCache::takeFree(size_t size, c10::StreamId stream, BlockPool& pool)
   return block;
 }
 
-Block* DeviceCache::takeNewSegment(size_t size, c10::StreamId stream, BlockPool& pool) {
-  const size_t segment_size = segmentSize(size);
+Block* DeviceCache::takeNewSegment(const Request& request, BlockPool& pool) {
+  const size_t size = segmentSizeFor(request.size);
+  if (fraction_ < 1 && reserved() + size > allowed()) {
+    return nullptr;
+  }
   const DeviceGuard guard(index_);
-  void* address = device::allocate(segment_size);
+  void* address = device::allocate(size);
   if (address == nullptr) {
     return nullptr;
   }
-  auto* block = new Block(index_, stream, address, segment_size, &pool);
-  block->segment = new Segment{address, segment_size, block};
+  auto* block = new Block(index_, request.stream, address, size, &pool);
+  block->segment = new Segment{address, size, block, request.context, !pool.small && isOversize(size)};
   segments_.insert(block->segment);
   if (pool.owner != nullptr) {
     ++pool.owner->segments;
   }
-  countNewSegment(stats_, pool, segment_size);
+  countNewSegment(stats_, *block);
+  record(TraceEntry::SEGMENT_ALLOC, *block, size, request.context);
   return block;
 }
 
 // Cuts what is not needed off the end of a block and leaves it free.
 void DeviceCache::split(Block* block, size_t size) {
-  const size_t rest = block->size - size;
-  if (block->pool->small ? rest < kMinBlockSize : rest <= kSmallSize) {
+  if (!maySplit(*block, size)) {
     return;
   }
-  auto* remainder = new Block(index_, block->stream, static_cast<char*>(block->address) + size, rest, block->pool);
+  auto* remainder = new Block(index_, block->stream, static_cast<char*>(block->address) + size, block->size - size, block->pool);
   remainder->segment = block->segment;
   remainder->previous = block;
   remainder->next = block->next;
+  remainder->freed_at = block->freed_at;
   if (block->next != nullptr) {
     block->next->previous = remainder;
   }
@@ -134,10 +116,23 @@ void DeviceCache::split(Block* block, size_t size) {
   countSplitFree(stats_, *remainder);
 }
 
+void DeviceCache::markAllocated(Block* block, Request& request) {
+  block->allocated = true;
+  block->requested = request.nbytes;
+  block->oversize = !block->pool->small && isOversize(block->size);
+  countAllocated(stats_, *block);
+  if (history_.recording()) [[unlikely]] {
+    block->context = std::move(request.context);
+    record(TraceEntry::ALLOC, *block, block->requested, block->context);
+  }
+}
+
 void DeviceCache::free(Block* block) {
+  const Context context = history_.gather(RecordContext::ALL);
   const Lock lock(mutex_);
   block->allocated = false;
   countFreed(stats_, *block);
+  record(TraceEntry::FREE_REQUESTED, *block, block->requested, context);
   if (!block->uses.empty()) [[unlikely]] {
     if (private_pools_.routing()) {
       deferred_.push_back(block);
@@ -146,10 +141,17 @@ void DeviceCache::free(Block* block) {
     }
     return;
   }
-  countInactive(stats_, *block);
+  markInactive(block, context);
   if (!recent_.push(block)) {
     giveBack(block);
   }
+}
+
+// No stream uses the block any more.
+void DeviceCache::markInactive(Block* block, const Context& context) {
+  countInactive(stats_, *block);
+  record(TraceEntry::FREE_COMPLETED, *block, block->requested, context);
+  block->context = nullptr;
 }
 
 // Merges a block that nobody uses with its free neighbours and puts the result into its pool.
@@ -160,6 +162,7 @@ void DeviceCache::giveBack(Block* block) {
       merge(block, neighbour);
     }
   }
+  block->freed_at = ++clock_;
   block->pool->free.insert(block);
   countSplitFree(stats_, *block);
 }
@@ -177,38 +180,6 @@ void DeviceCache::merge(Block* block, Block* neighbour) {
   }
   block->size += neighbour->size;
   delete neighbour;
-}
-
-void DeviceCache::throwOutOfMemory(size_t nbytes, Lock& lock) {
-  ++stats_.num_ooms;
-  constexpr auto kAggregate = static_cast<size_t>(StatType::AGGREGATE);
-  const auto allocated = static_cast<size_t>(stats_.allocated_bytes[kAggregate].current);
-  const auto reserved = static_cast<size_t>(stats_.reserved_bytes[kAggregate].current);
-  const bool capturing = private_pools_.routing();
-  lock.unlock();
-  const auto memory = device::memoryInfo(index_);
-  c10::reportOutOfMemoryToProfiler(static_cast<int64_t>(nbytes), allocated, reserved, c10::Device(kDeviceType, index_));
-  const auto name = c10::get_privateuse1_backend();
-  TORCH_CHECK_WITH(
-      OutOfMemoryError, false, name, " out of memory. Tried to allocate ", format_size(nbytes), ". Device ", static_cast<int>(index_),
-      " has a total capacity of ", format_size(memory.total), ", of which ", format_size(memory.free), " is free. ", format_size(allocated),
-      " is allocated by PyTorch, and ", format_size(reserved - allocated), " is reserved by PyTorch but unallocated.",
-      capturing ? " While a graph is captured the cache cannot be given up: empty it before the capture." : "");
-}
-
-c10::CachingDeviceAllocator::DeviceStats DeviceCache::stats() {
-  const Lock lock(mutex_);
-  return stats_;
-}
-
-void DeviceCache::resetAccumulatedStats() {
-  const Lock lock(mutex_);
-  resetAccumulated(stats_);
-}
-
-void DeviceCache::resetPeakStats() {
-  const Lock lock(mutex_);
-  resetPeaks(stats_);
 }
 
 void DeviceCache::beginAllocateToPool(c10::MempoolId_t id, PrivatePools::StreamFilter filter) {

@@ -3,6 +3,7 @@
 #include <c10/core/CachingDeviceAllocator.h>
 
 #include <deque>
+#include <limits>
 #include <mutex>
 #include <unordered_set>
 #include <utility>
@@ -10,6 +11,8 @@
 
 #include "runtime/BlockPool.h"
 #include "runtime/Event.h"
+#include "runtime/MemoryHistory.h"
+#include "runtime/MemorySnapshot.h"
 #include "runtime/PrivatePools.h"
 
 namespace openreg {
@@ -24,40 +27,64 @@ class DeviceCache {
   void free(Block* block);
   void recordStream(Block* block, c10::Stream stream);
 
-  // Gives back the cached segments of one pool; (0, 0): those that all share and those of pools without users.
+  // The rest as CachingAllocator has it. The filter is called with the cache locked.
   void emptyCache(c10::MempoolId_t id);
-
-  // As CachingAllocator has them. The filter is called with the cache locked.
   void beginAllocateToPool(c10::MempoolId_t id, PrivatePools::StreamFilter filter);
   void endAllocateToPool(c10::MempoolId_t id);
   void releasePool(c10::MempoolId_t id);
   int poolUsers(c10::MempoolId_t id);
 
+  void setMemoryFraction(double fraction);
+  double memoryFraction();
+
   c10::CachingDeviceAllocator::DeviceStats stats();
   void resetAccumulatedStats();
   void resetPeakStats();
 
+  void startHistory(const HistoryOptions& options);
+  void stopHistory();
+  void addTo(MemorySnapshot& snapshot);
+
  private:
   using Lock = std::unique_lock<std::mutex>;
 
+  struct Request {
+    size_t nbytes;  // that the user asked for
+    size_t size;  // of the block that it takes
+    c10::StreamId stream;
+    Context context;
+    PrivatePool* owner = nullptr;
+  };
+
   // Allocation (DeviceCache.cpp)
-  BlockPool& poolFor(size_t size, PrivatePool* owner);
-  Block* find(size_t size, c10::StreamId stream, PrivatePool* owner);
-  Block* takeFree(size_t size, c10::StreamId stream, BlockPool& pool);
-  Block* takeNewSegment(size_t size, c10::StreamId stream, BlockPool& pool);
+  BlockPool& poolFor(const Request& request);
+  Block* find(const Request& request);
+  Block* takeFree(const Request& request, BlockPool& pool);
+  Block* takeNewSegment(const Request& request, BlockPool& pool);
   void split(Block* block, size_t size);
+  void markAllocated(Block* block, Request& request);
+  void markInactive(Block* block, const Context& context);
   void giveBack(Block* block);
   void merge(Block* block, Block* neighbour);
-  [[noreturn]] void throwOutOfMemory(size_t nbytes, Lock& lock);
 
   // Blocks that other streams use, and what goes back to the device (DeviceCacheRelease.cpp)
   void recordEvents(Block* block);
   void processEvents(bool wait);
   void finishEvents();
-  void releaseCached();
-  void releaseFree(BlockPool& pool);
-  void releaseSegment(Block* block);
+  void collectGarbage(const Context& context);
+  void releaseOversize(const Request& request);
+  void releaseInOrder(std::vector<Block*> blocks, size_t bytes, const Context& context);
+  void releaseCached(const Context& context);
+  void releaseFree(BlockPool& pool, const Context& context);
+  void releaseSegment(Block* block, const Context& context);
   bool finishWorkOn(c10::StreamId id) const;
+
+  // What others are told (DeviceCacheReport.cpp)
+  size_t reserved() const;
+  size_t allowed() const;
+  void* handleOf(c10::StreamId stream) const;
+  void record(TraceEntry::Action action, const Block& block, size_t size, const Context& context);
+  [[noreturn]] void throwOutOfMemory(const Request& request);
 
   c10::DeviceIndex index_;
   std::mutex mutex_;
@@ -68,6 +95,9 @@ class DeviceCache {
   std::unordered_set<Segment*> segments_;
   std::deque<std::pair<Event, Block*>> pending_;  // freed, but still in use on other streams until the event is reached
   std::vector<Block*> deferred_;  // the same, freed during a capture, in which no event may be recorded or asked for
+  double fraction_ = 1;  // of the device's memory that this process may reserve
+  uint64_t clock_ = 0;  // Block::freed_at of the latest
+  MemoryHistory history_;
   c10::CachingDeviceAllocator::DeviceStats stats_;
 };
 

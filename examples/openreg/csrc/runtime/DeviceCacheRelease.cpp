@@ -1,7 +1,10 @@
+#include <c10/core/AllocatorConfig.h>
+
 #include <algorithm>
 
 #include "device/Launch.h"
 #include "device/Memory.h"
+#include "runtime/BlockSize.h"
 #include "runtime/DeviceCache.h"
 #include "runtime/MemoryStats.h"
 
@@ -45,7 +48,7 @@ void DeviceCache::processEvents(bool wait) {
     }
     Block* block = entry.second;
     if (--block->pending_events == 0) {
-      countInactive(stats_, *block);
+      markInactive(block, block->context);
       giveBack(block);
     }
   }
@@ -59,11 +62,12 @@ void DeviceCache::finishEvents() {
 }
 
 void DeviceCache::emptyCache(c10::MempoolId_t id) {
+  const Context context = history_.gather(RecordContext::ALL);
   const Lock lock(mutex_);
   TORCH_CHECK(
       !private_pools_.routing(), "the cache of device ", static_cast<int>(index_), " cannot be emptied while a graph is captured on it: do it before the capture or after");
   if (id == c10::MempoolId_t(0, 0)) {
-    releaseCached();
+    releaseCached(context);
     return;
   }
   const auto* wanted = private_pools_.find(id);
@@ -72,20 +76,20 @@ void DeviceCache::emptyCache(c10::MempoolId_t id) {
   finishEvents();
   private_pools_.forEachUnused([&](PrivatePool& pool) {
     if (&pool == wanted) {
-      releaseFree(pool.small);
-      releaseFree(pool.large);
+      releaseFree(pool.small, context);
+      releaseFree(pool.large, context);
     }
   });
 }
 
-void DeviceCache::releaseCached() {
+void DeviceCache::releaseCached(const Context& context) {
   finishEvents();
   recent_.drain([this](Block* block) { giveBack(block); });
-  releaseFree(small_);
-  releaseFree(large_);
-  private_pools_.forEachUnused([this](PrivatePool& pool) {
-    releaseFree(pool.small);
-    releaseFree(pool.large);
+  releaseFree(small_, context);
+  releaseFree(large_, context);
+  private_pools_.forEachUnused([&](PrivatePool& pool) {
+    releaseFree(pool.small, context);
+    releaseFree(pool.large, context);
   });
 }
 
@@ -101,7 +105,7 @@ bool DeviceCache::finishWorkOn(c10::StreamId id) const {
 }
 
 // Returns the segments of which no piece is in use.
-void DeviceCache::releaseFree(BlockPool& pool) {
+void DeviceCache::releaseFree(BlockPool& pool, const Context& context) {
   for (auto it = pool.free.begin(); it != pool.free.end();) {
     Block* block = *it;
     if (block->isSplit() || !finishWorkOn(block->stream)) {
@@ -109,17 +113,57 @@ void DeviceCache::releaseFree(BlockPool& pool) {
       continue;
     }
     it = pool.free.erase(it);
-    releaseSegment(block);
+    releaseSegment(block, context);
+  }
+}
+
+// garbage_collection_threshold: before the device is asked for more, gives back what was not used for the longest time, down to
+// that part of the memory that this process may have.
+void DeviceCache::collectGarbage(const Context& context) {
+  const double threshold = c10::CachingAllocator::AcceleratorAllocatorConfig::garbage_collection_threshold();
+  if (threshold <= 0) {
+    return;
+  }
+  const auto keep = static_cast<size_t>(threshold * static_cast<double>(allowed()));
+  if (reserved() <= keep) {
+    return;
+  }
+  std::vector<Block*> blocks(large_.free.begin(), large_.free.end());
+  std::sort(blocks.begin(), blocks.end(), [](const Block* a, const Block* b) { return a->freed_at < b->freed_at; });
+  releaseInOrder(std::move(blocks), reserved() - keep, context);
+}
+
+// Before all of the cache is given up: blocks that are too large to be split serve few requests.
+void DeviceCache::releaseOversize(const Request& request) {
+  std::vector<Block*> blocks;
+  std::copy_if(large_.free.begin(), large_.free.end(), std::back_inserter(blocks), [](const Block* block) { return isOversize(block->size); });
+  std::sort(blocks.begin(), blocks.end(), [](const Block* a, const Block* b) { return a->size > b->size; });
+  releaseInOrder(std::move(blocks), segmentSizeFor(request.size), request.context);
+}
+
+// The free blocks are of the large pool.
+void DeviceCache::releaseInOrder(std::vector<Block*> blocks, size_t bytes, const Context& context) {
+  size_t released = 0;
+  for (Block* block : blocks) {
+    if (released >= bytes) {
+      return;
+    }
+    if (!block->isSplit() && finishWorkOn(block->stream)) {
+      released += block->size;
+      large_.free.erase(block);
+      releaseSegment(block, context);
+    }
   }
 }
 
 // The block is all of its segment, and in no pool any more.
-void DeviceCache::releaseSegment(Block* block) {
+void DeviceCache::releaseSegment(Block* block, const Context& context) {
   device::release(block->address);
   if (block->pool->owner != nullptr) {
     --block->pool->owner->segments;
   }
-  countReleasedSegment(stats_, *block->pool, block->size);
+  countReleasedSegment(stats_, *block);
+  record(TraceEntry::SEGMENT_FREE, *block, block->size, context);
   segments_.erase(block->segment);
   delete block->segment;
   delete block;

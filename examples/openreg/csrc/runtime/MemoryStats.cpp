@@ -52,12 +52,18 @@ void countAllocated(DeviceStats& stats, const Block& block) {
   increase(stats.active, type, 1);
   increase(stats.active_bytes, type, block.size);
   increase(stats.requested_bytes, type, block.requested);
+  if (block.oversize) [[unlikely]] {
+    stats.oversize_allocations.increase(1);
+  }
 }
 
 void countFreed(DeviceStats& stats, const Block& block) {
   const auto type = typeOf(*block.pool);
   decrease(stats.allocation, type, 1);
   decrease(stats.allocated_bytes, type, block.size);
+  if (block.oversize) [[unlikely]] {
+    stats.oversize_allocations.decrease(1);
+  }
 }
 
 void countInactive(DeviceStats& stats, const Block& block) {
@@ -81,21 +87,29 @@ void countSplitTaken(DeviceStats& stats, const Block& block) {
   }
 }
 
-void countNewSegment(DeviceStats& stats, const BlockPool& pool, size_t size) {
+void countNewSegment(DeviceStats& stats, const Block& block) {
+  const auto& pool = *block.pool;
   ++stats.num_device_alloc;
   increase(stats.segment, typeOf(pool), 1);
-  increase(stats.reserved_bytes, typeOf(pool), size);
+  increase(stats.reserved_bytes, typeOf(pool), block.size);
   if (pool.owner != nullptr) {
-    increase(stats.reserved_bytes_by_private_pools[pool.owner->id], typeOf(pool), size);
+    increase(stats.reserved_bytes_by_private_pools[pool.owner->id], typeOf(pool), block.size);
+  }
+  if (block.segment->oversize) {
+    stats.oversize_segments.increase(1);
   }
 }
 
-void countReleasedSegment(DeviceStats& stats, const BlockPool& pool, size_t size) {
+void countReleasedSegment(DeviceStats& stats, const Block& block) {
+  const auto& pool = *block.pool;
   ++stats.num_device_free;
   decrease(stats.segment, typeOf(pool), 1);
-  decrease(stats.reserved_bytes, typeOf(pool), size);
+  decrease(stats.reserved_bytes, typeOf(pool), block.size);
   if (pool.owner != nullptr) {
-    decrease(stats.reserved_bytes_by_private_pools[pool.owner->id], typeOf(pool), size);
+    decrease(stats.reserved_bytes_by_private_pools[pool.owner->id], typeOf(pool), block.size);
+  }
+  if (block.segment->oversize) {
+    stats.oversize_segments.decrease(1);
   }
 }
 

@@ -14,8 +14,8 @@ void countFreed(DeviceStats& stats, const Block& block);  // its user is gone
 void countInactive(DeviceStats& stats, const Block& block);  // and every stream has passed its last use
 void countSplitFree(DeviceStats& stats, const Block& block);  // a piece of a segment enters its pool
 void countSplitTaken(DeviceStats& stats, const Block& block);  // and leaves it
-void countNewSegment(DeviceStats& stats, const BlockPool& pool, size_t size);
-void countReleasedSegment(DeviceStats& stats, const BlockPool& pool, size_t size);
+void countNewSegment(DeviceStats& stats, const Block& block);  // the block is all of it
+void countReleasedSegment(DeviceStats& stats, const Block& block);
 
 void resetAccumulated(DeviceStats& stats);
 void resetPeaks(DeviceStats& stats);
