@@ -40,6 +40,9 @@ size_t blockSizeFor(size_t nbytes) {
 }
 
 size_t segmentSizeFor(size_t size) {
+  if (AcceleratorAllocatorConfig::use_expandable_segments()) {
+    TORCH_WARN_ONCE("the setting expandable_segments has no effect on ", c10::get_privateuse1_backend(), " devices: their segments keep the size they were made with");
+  }
   if (isSmall(size)) {
     return kSmallBuffer;
   }

@@ -17,7 +17,7 @@ BlockPool& DeviceCache::poolFor(const Request& request) {
 Block* DeviceCache::allocate(size_t nbytes, c10::StreamId stream) {
   // The context comes before the lock: whoever has the GIL may be waiting for the lock.
   Request request{nbytes, blockSizeFor(nbytes), stream, history_.gather(RecordContext::STATE)};
-  const Lock lock(mutex_);
+  Lock lock(mutex_);
   if (!pending_.empty() || !deferred_.empty()) [[unlikely]] {
     processEvents(/*wait=*/false);
   }
@@ -28,7 +28,7 @@ Block* DeviceCache::allocate(size_t nbytes, c10::StreamId stream) {
   if (block == nullptr) {
     block = find(request);
     if (block == nullptr) {
-      throwOutOfMemory(request);
+      throwOutOfMemory(request, lock);
     }
     split(block, request.size);
   }

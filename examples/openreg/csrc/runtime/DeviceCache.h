@@ -84,7 +84,7 @@ class DeviceCache {
   size_t allowed() const;
   void* handleOf(c10::StreamId stream) const;
   void record(TraceEntry::Action action, const Block& block, size_t size, const Context& context);
-  [[noreturn]] void throwOutOfMemory(const Request& request);
+  [[noreturn]] void throwOutOfMemory(const Request& request, Lock& lock);
 
   c10::DeviceIndex index_;
   std::mutex mutex_;

@@ -29,20 +29,23 @@ double DeviceCache::memoryFraction() {
   return fraction_;
 }
 
-void DeviceCache::throwOutOfMemory(const Request& request) {
+void DeviceCache::throwOutOfMemory(const Request& request, Lock& lock) {
   ++stats_.num_ooms;
   const auto allocated = static_cast<size_t>(stats_.allocated_bytes[static_cast<size_t>(StatType::AGGREGATE)].current);
+  const size_t cached = reserved() - allocated;
   const auto memory = device::memoryInfo(index_);
-  if (history_.recording()) {
-    history_.add({TraceEntry::OOM, index_, memory.free, request.nbytes, handleOf(request.stream), request.owner != nullptr ? request.owner->id : c10::MempoolId_t(0, 0), 0, request.context});
-  }
-  c10::reportOutOfMemoryToProfiler(static_cast<int64_t>(request.nbytes), allocated, reserved(), c10::Device(kDeviceType, index_));
-  const auto limit = fraction_ < 1 ? c10::str(" This process may reserve ", format_size(allowed()), " (set_per_process_memory_fraction: ", fraction_, ").") : "";
+  const auto limit = fraction_ < 1 ? c10::str(" This process may reserve ", format_size(allowed()), " of it (set_per_process_memory_fraction).") : "";
   const auto capture = private_pools_.routing() ? " While a graph is captured the cache cannot be given up: empty it before the capture." : "";
+  if (history_.recording()) {
+    const auto pool = request.owner != nullptr ? request.owner->id : c10::MempoolId_t(0, 0);
+    history_.add({TraceEntry::OOM, index_, memory.free, request.nbytes, handleOf(request.stream), pool, 0, request.context});
+  }
+  lock.unlock();  // whoever looks at the exception, or at its stack, may need the GIL
+  c10::reportOutOfMemoryToProfiler(static_cast<int64_t>(request.nbytes), allocated, allocated + cached, c10::Device(kDeviceType, index_));
   TORCH_CHECK_WITH(
       OutOfMemoryError, false, c10::get_privateuse1_backend(), " out of memory. Tried to allocate ", format_size(request.nbytes), ". Device ", static_cast<int>(index_),
       " has a total capacity of ", format_size(memory.total), ", of which ", format_size(memory.free), " is free.", limit, " ", format_size(allocated),
-      " is allocated by PyTorch, and ", format_size(reserved() - allocated), " is reserved by PyTorch but unallocated.", capture);
+      " is allocated by PyTorch, and ", format_size(cached), " is reserved by PyTorch but unallocated.", capture);
 }
 
 c10::CachingDeviceAllocator::DeviceStats DeviceCache::stats() {

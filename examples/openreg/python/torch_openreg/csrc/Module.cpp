@@ -10,6 +10,7 @@
 
 #include "DeviceMemory.h"
 #include "HostMemory.h"
+#include "MemorySnapshot.h"
 #include "aten/FallbackPolicy.h"
 #include "runtime/DeviceProperties.h"
 #include "runtime/Functions.h"
@@ -128,6 +129,7 @@ extern "C" C10_EXPORT PyObject* createExtensionModule() {
     openreg::bindGenerator(m);
     openreg::bindHostMemory(m);
     openreg::bindDeviceMemory(m);
+    openreg::bindMemorySnapshot(m);
     openreg::bindFallback(m);
     return m.release().ptr();
   } catch (py::error_already_set& error) {
