@@ -32,7 +32,9 @@ void GuardImpl::setDevice(c10::Device device) const {
 }
 
 void GuardImpl::uncheckedSetDevice(c10::Device device) const noexcept {
-  device::uncheckedSetCurrent(device.index());
+  if (device.index() >= 0) {  // -1 stands for the current device
+    device::uncheckedSetCurrent(device.index());
+  }
 }
 
 c10::DeviceIndex GuardImpl::deviceCount() const noexcept {

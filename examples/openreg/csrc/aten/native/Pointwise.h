@@ -1,8 +1,11 @@
 #pragma once
 
+#include <ATen/Parallel.h>
 #include <ATen/TensorIterator.h>
 
+#include <algorithm>
 #include <array>
+#include <cstdint>
 #include <type_traits>
 
 #include "device/Address.h"
@@ -10,6 +13,18 @@
 #include "runtime/Stream.h"
 
 namespace openreg::native {
+
+// The argument block of an element-wise kernel. Dimension 0 is the innermost; strides are in bytes; operand 0 is written.
+template <class Function, size_t kOperands>
+struct PointwiseArguments {
+  static constexpr int kMaxDimensions = 8;
+
+  Function function;
+  int dimensions;
+  std::array<int64_t, kMaxDimensions> sizes;
+  std::array<std::array<int64_t, kOperands>, kMaxDimensions> strides;
+  std::array<char*, kOperands> data;  // device addresses
+};
 
 // Apart from the rest, with its pointers as arguments, so that the compiler vectorises it.
 template <class Function, class Out, class... In>
@@ -19,32 +34,79 @@ void applyContiguous(Function function, int64_t count, Out* out, const In*... in
   }
 }
 
+// `count` elements of one row. `data` holds device addresses.
+template <class Out, class... In, class Function>
+void applyRow(Function function, char* const* data, const int64_t* strides, int64_t count) {
+  const auto apply = [&]<size_t... I>(std::index_sequence<I...>) {
+    char* out = device::toKernelAddress(data[0]);
+    const std::array<char*, sizeof...(In)> in{device::toKernelAddress(data[I + 1])...};
+    if (strides[0] == sizeof(Out) && ((strides[I + 1] == sizeof(In)) && ...)) {
+      applyContiguous(function, count, reinterpret_cast<Out*>(out), reinterpret_cast<const In*>(in[I])...);
+      return;
+    }
+    for (int64_t n = 0; n < count; ++n) {
+      *reinterpret_cast<Out*>(out + n * strides[0]) = function(*reinterpret_cast<const In*>(in[I] + n * strides[I + 1])...);
+    }
+  };
+  apply(std::index_sequence_for<In...>());
+}
+
+// The elements from `begin` to `end`, counted over all dimensions.
+template <class Arguments, class Out, class... In>
+void applyRange(const Arguments& arguments, int64_t begin, int64_t end) {
+  while (begin < end) {
+    auto data = arguments.data;
+    int64_t rest = begin;
+    for (int d = 0; d < arguments.dimensions; ++d) {
+      const int64_t index = rest % arguments.sizes[d];
+      rest /= arguments.sizes[d];
+      for (size_t i = 0; i < data.size(); ++i) {
+        data[i] += index * arguments.strides[d][i];
+      }
+    }
+    const int64_t count = std::min(arguments.sizes[0] - begin % arguments.sizes[0], end - begin);
+    applyRow<Out, In...>(arguments.function, data.data(), arguments.strides[0].data(), count);
+    begin += count;
+  }
+}
+
+// The device's code: all of it may run later and on another thread than its launch.
+template <class Arguments, class Out, class... In>
+void pointwiseKernel(const Arguments& arguments) {
+  int64_t count = 1;
+  for (int d = 0; d < arguments.dimensions; ++d) {
+    count *= arguments.sizes[d];
+  }
+  at::parallel_for(0, count, at::internal::GRAIN_SIZE, [&](int64_t begin, int64_t end) { applyRange<Arguments, Out, In...>(arguments, begin, end); });
+}
+
 // Launches `function` for each element of the iterator: operand 0 is written, the others are read. All operands have the
-// dtypes of the function's result and arguments. The body is the device's code: it gets device addresses.
+// dtypes of the function's result and arguments. The function is copied into the kernel's arguments.
 //
 // PORTING: this is where your element-wise kernel launch goes; what uses it only says what happens to one element.
 template <class Out, class... In, class Function>
 void launchPointwise(at::TensorIteratorBase& iterator, Function function) {
-  constexpr size_t kOperands = sizeof...(In) + 1;
-  const auto loop = [function](char** addresses, const int64_t* strides, int64_t count) {
-    std::array<char*, kOperands> data{};
-    for (size_t i = 0; i < kOperands; ++i) {
-      data[i] = device::toKernelAddress(addresses[i]);
-    }
-    const auto apply = [&]<size_t... I>(std::index_sequence<I...>) {
-      const bool contiguous = strides[0] == sizeof(Out) && ((strides[I + 1] == sizeof(In)) && ...);
-      if (contiguous) {
-        applyContiguous(function, count, reinterpret_cast<Out*>(data[0]), reinterpret_cast<const In*>(data[I + 1])...);
-      } else {
-        for (int64_t n = 0; n < count; ++n) {
-          *reinterpret_cast<Out*>(data[0] + n * strides[0]) = function(*reinterpret_cast<const In*>(data[I + 1] + n * strides[I + 1])...);
-        }
-      }
-    };
-    apply(std::index_sequence_for<In...>());
-  };
+  using Arguments = PointwiseArguments<Function, sizeof...(In) + 1>;
+  if (iterator.numel() == 0) {
+    return;
+  }
   auto* stream = currentStreamHandle(iterator.device(0).index());
-  device::runOnStream(stream, [&] { iterator.for_each(loop); });
+  if (iterator.ndim() > Arguments::kMaxDimensions) [[unlikely]] {
+    // More than fit into the arguments, although PyTorch has merged what can be merged: not queued, but in its turn.
+    device::runOnStream(stream, [&] {
+      iterator.for_each([&function](char** data, const int64_t* strides, int64_t count) { applyRow<Out, In...>(function, data, strides, count); });
+    });
+    return;
+  }
+  Arguments arguments{function, std::max(iterator.ndim(), 1), {1}, {}, {}};
+  for (int i = 0; i < iterator.ntensors(); ++i) {
+    arguments.data[i] = static_cast<char*>(iterator.data_ptr(i));
+    for (int d = 0; d < iterator.ndim(); ++d) {
+      arguments.sizes[d] = iterator.shape()[d];
+      arguments.strides[d][i] = iterator.strides(i)[d];
+    }
+  }
+  device::launch<Arguments, &pointwiseKernel<Arguments, Out, In...>>(arguments, stream);
 }
 
 }  // namespace openreg::native
