@@ -47,7 +47,9 @@ INTERFACES = [
         "allocator",
         {"c10/core/CachingDeviceAllocator.h": "DeviceAllocator", "c10/core/Allocator.h": "Allocator"},
         "runtime/CachingAllocator.h",
-        {"is_simple_data_ptr": "torch compares the context with the address; here the context is the block, so its no is right"},
+        {
+            "is_simple_data_ptr": "torch compares the context with the address; here the context is the block, so its no is right"
+        },
     ),
     Interface(
         "generator",
@@ -100,7 +102,10 @@ def test_every_virtual_function_is_implemented_or_left_out_for_a_reason(interfac
 @pytest.mark.parametrize(
     ("interface", "some"),
     [
-        ("hooks", {"isBuilt", "hasPrimaryContext", "getPinnedMemoryAllocator", "resizePrivateUse1Bytes", "deviceCount"}),
+        (
+            "hooks",
+            {"isBuilt", "hasPrimaryContext", "getPinnedMemoryAllocator", "resizePrivateUse1Bytes", "deviceCount"},
+        ),
         ("guard", {"type", "uncheckedSetDevice", "getStreamNativeHandle", "elapsedTime", "destroyEvent", "record"}),
         ("allocator", {"allocate", "raw_deleter", "copy_data", "emptyCache", "getMemoryInfo", "getDeviceStats"}),
         ("generator", {"set_state", "clone_impl", "graphsafe_get_state", "seed"}),
