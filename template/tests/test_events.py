@@ -1,9 +1,11 @@
 """Events: points in a stream that can be asked, awaited and timed."""
 
+import time
 from types import ModuleType
 
 import pytest
 import torch
+from busy import needs_queues, occupy
 
 
 def test_event_that_was_never_recorded(device: str) -> None:
@@ -110,3 +112,96 @@ def test_events_are_reused(device: str, device_module: ModuleType) -> None:
     event.record()
     device_module.synchronize()
     assert event.query()
+
+
+@needs_queues
+def test_recording_again_does_not_release_an_older_wait(device: str) -> None:
+    producer, consumer, idle = (torch.Stream(device) for _ in range(3))
+    with producer:
+        x = torch.zeros(1000, device=device)
+        source = torch.arange(1000.0).pin_memory()
+    landing = torch.zeros(1000).pin_memory()
+    producer.synchronize()
+
+    event = torch.Event(device)
+    occupy(producer)
+    with producer:
+        x.copy_(source, non_blocking=True)
+        event.record()
+    consumer.wait_event(event)
+    event.record(idle)
+    with consumer:
+        landing.copy_(x, non_blocking=True)
+    assert event.query()
+    assert not producer.query()
+    assert not consumer.query()
+    consumer.synchronize()
+    assert torch.equal(landing, source)
+
+
+@needs_queues
+def test_query_is_truthful_while_work_runs(device: str) -> None:
+    stream = torch.Stream(device)
+    before, after = torch.Event(device), torch.Event(device)
+    before.record(stream)
+    occupy(stream)
+    after.record(stream)
+    assert before.query()
+    assert not after.query()
+    while not after.query():
+        time.sleep(0.001)
+    assert stream.query()
+
+
+@needs_queues
+def test_time_is_the_devices(device: str) -> None:
+    """An event is timed when the device passes it, not when the host submits it."""
+    stream = torch.Stream(device)
+    start, middle, end = (torch.Event(device, enable_timing=True) for _ in range(3))
+    submitted = time.perf_counter()
+    start.record(stream)
+    occupy(stream, 10)
+    middle.record(stream)
+    occupy(stream, 10)
+    end.record(stream)
+    submission = (time.perf_counter() - submitted) * 1e3
+    end.synchronize()
+    total = (time.perf_counter() - submitted) * 1e3
+    assert submission < start.elapsed_time(end) < total
+    assert middle.elapsed_time(end) > 0.1 * start.elapsed_time(end)
+    assert start.elapsed_time(middle) > 0.1 * start.elapsed_time(end)
+
+
+@needs_queues
+def test_time_of_a_pending_event_is_an_error(device: str) -> None:
+    stream = torch.Stream(device)
+    start, end = torch.Event(device, enable_timing=True), torch.Event(device, enable_timing=True)
+    start.record(stream)
+    occupy(stream)
+    end.record(stream)
+    with pytest.raises((RuntimeError, ValueError), match=r"pending|complete"):
+        start.elapsed_time(end)
+    end.synchronize()
+    assert start.elapsed_time(end) > 0
+
+
+def test_time_between_devices_is_an_error(device: str, second_device: torch.device) -> None:
+    start, end = torch.Event(device, enable_timing=True), torch.Event(second_device, enable_timing=True)
+    start.record(torch.Stream(device))
+    end.record(torch.Stream(second_device))
+    torch.accelerator.synchronize(device)
+    torch.accelerator.synchronize(second_device)
+    with pytest.raises((RuntimeError, ValueError), match="device"):
+        start.elapsed_time(end)
+
+
+@needs_queues
+def test_events_outlive_their_python_objects(device: str) -> None:
+    producer, consumer = torch.Stream(device), torch.Stream(device)
+    occupy(producer)
+    event = producer.record_event()
+    consumer.wait_event(event)
+    del event
+    assert not consumer.query()
+    consumer.synchronize()
+    assert producer.query()

@@ -1,10 +1,12 @@
 """Streams: which one is current, and that work on them keeps its order."""
 
 import threading
+import time
 from types import ModuleType
 
 import pytest
 import torch
+from busy import needs_queues, occupy
 
 
 def test_default_stream_is_current_and_not_a_new_one(device: str, device_module: ModuleType) -> None:
@@ -195,3 +197,143 @@ def test_backward_runs_on_the_stream_of_forward(device: str, device_module: Modu
     w.requires_grad_()
     (w @ w).tanh().sum().backward()
     torch.testing.assert_close(there.grad.cpu(), w.grad)
+
+
+@needs_queues
+def test_priority_is_served_first(device: str, device_module: ModuleType) -> None:
+    for priority in (-1, -2):
+        low, high = torch.Stream(device), torch.Stream(device, priority=priority)
+        others = [torch.Stream(device) for _ in range(8)]
+        events = []
+        for stream in others:
+            occupy(stream, 3)
+        for stream in (low, high):
+            occupy(stream, 2)
+            with stream:
+                events.append(torch.Event(device, enable_timing=True))
+                events[-1].record()
+        device_module.synchronize()
+        assert events[1].elapsed_time(events[0]) > 0, "the later submission was to be served first"
+
+
+@needs_queues
+def test_query_is_truthful_while_work_runs(device: str) -> None:
+    stream = torch.Stream(device)
+    landing = torch.zeros(1000).pin_memory()
+    with stream:
+        x = torch.arange(1000.0, device=device)
+        occupy(stream)
+        landing.copy_(x, non_blocking=True)
+    asked = 0
+    while not stream.query():
+        asked += 1
+        time.sleep(0.001)
+    assert asked > 0
+    assert torch.equal(landing, torch.arange(1000.0))
+
+
+@needs_queues
+def test_synchronize_covers_exactly_one_device(device_module: ModuleType, second_device: torch.device) -> None:
+    here, there = torch.Stream(torch.device(second_device.type, 0)), torch.Stream(second_device)
+    occupy(there, 40)
+    occupy(here, 2)
+    device_module.synchronize(0)
+    assert here.query()
+    assert not there.query()
+    device_module.synchronize(second_device)
+    assert there.query()
+
+
+@needs_queues
+def test_default_stream_does_not_wait_for_others(device: str, device_module: ModuleType) -> None:
+    side = torch.Stream(device)
+    occupy(side, 40)
+    x = torch.ones(100, device=device)
+    (x * 2).abs_()
+    device_module.current_stream().synchronize()
+    assert not side.query()
+    side.synchronize()
+
+
+def test_many_threads_on_one_stream(device: str) -> None:
+    stream = torch.Stream(device)
+    with stream:
+        shared = torch.zeros(100, device=device)
+        own = [torch.full((100,), -float(i + 1), device=device) for i in range(8)]
+    failures: list[BaseException] = []
+
+    def work(mine: torch.Tensor) -> None:
+        try:
+            with stream:
+                for _ in range(50):
+                    shared.add_(1)  # waits for its turn
+                    mine.abs_().neg_()  # queued behind it
+        except BaseException as error:
+            failures.append(error)
+
+    threads = [threading.Thread(target=work, args=(x,)) for x in own]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    stream.synchronize()
+    assert not failures
+    assert torch.equal(shared.cpu(), torch.full((100,), 400.0))
+    for i, x in enumerate(own):
+        assert torch.equal(x.cpu(), torch.full((100,), -float(i + 1)))
+
+
+def test_external_stream_must_be_one(device: str, device_module: ModuleType) -> None:
+    for nonsense in (0, 12345, 1 << 40):
+        with pytest.raises((RuntimeError, ValueError), match="stream"):
+            device_module.get_stream_from_external(nonsense, device)
+
+
+def test_external_stream_of_another_device(device: str, device_module: ModuleType, second_device: torch.device) -> None:
+    handle = torch.Stream(second_device).native_handle
+    assert device_module.get_stream_from_external(handle, second_device).device == second_device
+    with pytest.raises(ValueError, match="device"):
+        device_module.get_stream_from_external(handle, device)
+
+
+BLOCKING_CALLS = {
+    "stream.synchronize": lambda x, stream, event: stream.synchronize(),
+    "event.synchronize": lambda x, stream, event: event.synchronize(),
+    "accelerator.synchronize": lambda x, stream, event: torch.accelerator.synchronize(),
+    "item": lambda x, stream, event: x[0].item(),
+    "cpu": lambda x, stream, event: x.cpu(),
+    "tolist": lambda x, stream, event: x.tolist(),
+    "pageable copy": lambda x, stream, event: x.copy_(torch.ones(10), non_blocking=True),
+    "emulated operator": lambda x, stream, event: x.cumsum(0),
+}
+
+
+@needs_queues
+@pytest.mark.parametrize("name", BLOCKING_CALLS)
+def test_other_threads_go_on_while_one_waits(name: str, device: str) -> None:
+    """A call that waits must release the GIL, or nothing else in the process moves."""
+    stream = torch.Stream(device)
+    event = torch.Event(device)
+    ticks: list[float] = []
+    done = threading.Event()
+
+    def tick() -> None:
+        while not done.is_set():
+            ticks.append(time.perf_counter())
+            time.sleep(0.001)
+
+    with stream:
+        x = torch.ones(10, device=device)
+        thread = threading.Thread(target=tick)
+        thread.start()
+        occupy(stream, 20)
+        event.record()
+        started = time.perf_counter()
+        BLOCKING_CALLS[name](x, stream, event)
+        ended = time.perf_counter()
+    done.set()
+    thread.join()
+    assert event.query(), "the call came back before the work was done"
+    meanwhile = [t for t in ticks if started < t < ended]
+    assert len(meanwhile) > 5, f"{len(meanwhile)} ticks in {ended - started:.3f} s"
+    stream.synchronize()

@@ -175,7 +175,6 @@ void Graph::add(std::unique_ptr<RecordedCall> call, device::StreamHandle stream)
 
 namespace at {
 
-
 REGISTER_GRAPH_IMPL(OPENREG, openreg::graph::Graph)
 
 }  // namespace at

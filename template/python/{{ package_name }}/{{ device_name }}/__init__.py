@@ -30,6 +30,7 @@ from .devices import (
 from .memory import (
     empty_cache,
     empty_host_cache,
+    get_per_process_memory_fraction,
     host_memory_stats,
     host_memory_stats_as_nested_dict,
     max_memory_allocated,
@@ -37,6 +38,7 @@ from .memory import (
     mem_get_info,
     memory_allocated,
     memory_reserved,
+    memory_snapshot,
     memory_stats,
     memory_stats_as_nested_dict,
     memory_summary,
@@ -44,6 +46,7 @@ from .memory import (
     reset_accumulated_memory_stats,
     reset_peak_host_memory_stats,
     reset_peak_memory_stats,
+    set_per_process_memory_fraction,
 )
 from .random import (
     get_rng_state,
@@ -89,6 +92,7 @@ __all__ = [
     "get_device_capability",
     "get_device_name",
     "get_device_properties",
+    "get_per_process_memory_fraction",
     "get_rng_state",
     "get_rng_state_all",
     "get_stream_from_external",
@@ -109,6 +113,7 @@ __all__ = [
     "memory",
     "memory_allocated",
     "memory_reserved",
+    "memory_snapshot",
     "memory_stats",
     "memory_stats_as_nested_dict",
     "memory_summary",
@@ -121,6 +126,7 @@ __all__ = [
     "seed",
     "seed_all",
     "set_device",
+    "set_per_process_memory_fraction",
     "set_rng_state",
     "set_rng_state_all",
     "set_stream",

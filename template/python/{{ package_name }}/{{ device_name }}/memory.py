@@ -1,7 +1,10 @@
 """Memory of the devices and pinned memory of the host. All sizes are in bytes."""
 
-from collections.abc import Mapping
-from typing import Any
+import os
+import pickle
+import sys
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal
 
 import torch
 from torch.accelerator import empty_cache, empty_host_cache
@@ -12,6 +15,7 @@ from ._utils import DeviceLike, existing_index
 __all__ = [
     "empty_cache",
     "empty_host_cache",
+    "get_per_process_memory_fraction",
     "host_memory_stats",
     "host_memory_stats_as_nested_dict",
     "max_memory_allocated",
@@ -19,6 +23,7 @@ __all__ = [
     "mem_get_info",
     "memory_allocated",
     "memory_reserved",
+    "memory_snapshot",
     "memory_stats",
     "memory_stats_as_nested_dict",
     "memory_summary",
@@ -26,6 +31,7 @@ __all__ = [
     "reset_accumulated_memory_stats",
     "reset_peak_host_memory_stats",
     "reset_peak_memory_stats",
+    "set_per_process_memory_fraction",
 ]
 
 
@@ -74,6 +80,19 @@ def mem_get_info(device: DeviceLike = None) -> tuple[int, int]:
     return torch.accelerator.get_memory_info(existing_index(device))
 
 
+def set_per_process_memory_fraction(fraction: float, device: DeviceLike = None) -> None:
+    """Let this process reserve at most `fraction`, from 0 to 1, of the total memory of `device`.
+
+    Beyond that it is out of memory, as if the device had no more. What is reserved already stays.
+    """
+    _C._set_memory_fraction(fraction, existing_index(device))
+
+
+def get_per_process_memory_fraction(device: DeviceLike = None) -> float:
+    """Return the part of the memory of `device` that this process may reserve. 1 unless it was set."""
+    return _C._get_memory_fraction(existing_index(device))
+
+
 def host_memory_stats() -> dict[str, int]:
     """Return the statistics of pinned memory, by the keys of ``torch.cuda.host_memory_stats``. Times in us."""
     return _C._host_memory_stats()
@@ -111,6 +130,53 @@ def memory_summary(device: DeviceLike = None, abbreviated: bool = False) -> str:
         lines.append(f"{row:<36}" + "".join(f"{show(stats[f'{row}.{column}']):>14}" for column in columns))
     lines += [f"{key:<36}{value:>14}" for key, value in stats.items() if key.startswith("num_")]
     return "\n".join(lines)
+
+
+def _record_memory_history(
+    enabled: Literal["state", "all"] | None = "all",
+    context: Literal["state", "alloc", "all"] | None = "all",
+    stacks: Literal["python", "all"] = "all",
+    max_entries: int = sys.maxsize,
+    clear_history: bool = False,
+    skip_actions: Sequence[str] = (),
+) -> None:
+    """Start to record what happens to the memory of all devices, for `_snapshot`; with ``enabled=None`` stop.
+
+    Args:
+        enabled: ``"state"`` records where each block that lives comes from, ``"all"`` also every action in its order.
+        context: Whether to keep stacks of calls: for what lives, also for allocations that are over, also for frees.
+        stacks: ``"python"`` for Python and TorchScript frames, ``"all"`` for C++ frames as well.
+        max_entries: Actions kept for each device. The oldest make room for the newest.
+        clear_history: Forget what was recorded before.
+        skip_actions: Actions not to record, by the names that they have in a snapshot.
+    """
+    if enabled is None:
+        _C._stop_memory_history()
+        return
+    if enabled not in ("state", "all"):
+        raise ValueError(f"enabled must be 'state', 'all' or None, but is {enabled!r}")
+    entries = max_entries if enabled == "all" else 0
+    _C._start_memory_history(context, stacks, entries, clear_history, list(skip_actions))
+
+
+def _snapshot() -> dict[str, Any]:
+    """Return the state of the allocator and what was recorded, as ``torch.cuda.memory._snapshot`` does.
+
+    ``segments`` holds what is reserved and the blocks in it, ``device_traces`` a list of actions for each device.
+    """
+    return _C._memory_snapshot()
+
+
+def _dump_snapshot(filename: str | os.PathLike[str] = "dump_snapshot.pickle") -> None:
+    """Save `_snapshot` to a file that https://pytorch.org/memory_viz and ``torch.cuda._memory_viz`` read."""
+    with open(filename, "wb") as file:
+        pickle.dump(_snapshot(), file)
+
+
+def memory_snapshot(mempool_id: tuple[int, int] | None = None) -> list[dict[str, Any]]:
+    """Return the segments of all devices and the blocks in them; only those of one memory pool, if it is given."""
+    segments = _snapshot()["segments"]
+    return [s for s in segments if mempool_id is None or s["segment_pool_id"] == tuple(mempool_id)]
 
 
 def _size(count: int) -> str:

@@ -1,34 +1,10 @@
 #include "copy.h"
 
-#include <cstring>
+#include "launch_log.h"
+#include "work.h"
 
 namespace emulator {
 namespace {
-
-// From this size on it pays to have a worker do it while the host goes on.
-constexpr std::size_t kWorthQueueing = std::size_t{64} << 10;
-
-struct CopyWork {
-  void* destination;
-  const void* source;
-  std::size_t size;
-
-  static void run(void* arguments) {
-    const auto& work = *static_cast<const CopyWork*>(arguments);
-    std::memcpy(work.destination, work.source, work.size);
-  }
-};
-
-struct FillWork {
-  void* destination;
-  int value;
-  std::size_t size;
-
-  static void run(void* arguments) {
-    const auto& work = *static_cast<const FillWork*>(arguments);
-    std::memset(work.destination, work.value, work.size);
-  }
-};
 
 // What a range of memory is.
 struct Range {
@@ -45,6 +21,11 @@ Status inspect(Runtime& runtime, const void* pointer, std::size_t size, const ch
   Allocation allocation;
   Device* const device = runtime.deviceAt(address);
   const bool found = device != nullptr ? device->memory.find(address, &allocation) : runtime.host.find(address, &allocation);
+  if (device != nullptr) {
+    if (const Status status = device->check(); status != Status::Success) {
+      return status;
+    }
+  }
   if (device != nullptr && !found) {
     return fail(Status::InvalidPointer, "nothing is allocated at the %s %p on device %d; it was freed before, or is out of bounds", role, pointer, device->index);
   }
@@ -71,10 +52,10 @@ Status checkDirection(Direction direction, bool to_device, bool from_device) {
 // On the calling thread if it has to be complete, or is over sooner than a worker wakes up; else queued.
 template <class Work>
 Status submit(Runtime& runtime, ThreadState& thread, Kind kind, Work work, Stream& stream, bool wait) {
-  if (wait || runtime.mode() == LaunchMode::Blocking) {
+  if (wait || (runtime.mode() == LaunchMode::Blocking && !stream.capturing())) {
     return stream.runInline(thread, &Work::run, &work);
   }
-  const bool at_once = runtime.mode() == LaunchMode::Inline && work.size < kWorthQueueing;
+  const bool at_once = runtime.mayRunAtOnce() && work.size < kWorthQueueing;
   return stream.launch(thread, kind, &Work::run, &work, sizeof(work), at_once);
 }
 
@@ -100,6 +81,10 @@ Status copy(Runtime& runtime, ThreadState& thread, const CopyRequest& request, S
     return fail(Status::InvalidValue, "source %p and destination %p overlap within %zu bytes; copy through other memory", request.source, request.destination, size);
   }
   const bool pageable = !(to.on_device || to.pinned) || !(from.on_device || from.pinned);
+  if (pageable && stream.capturing()) [[unlikely]] {
+    return runtime.captures.refuse(stream, "a copy from or to pageable host memory is synchronous and cannot be captured; use pinned memory, which must live as long as the graph");
+  }
+  EMULATOR_LOG(stream, "copy", "from=%p to=%p size=%zu", request.source, request.destination, size);
   const CopyWork work{reinterpret_cast<void*>(to.start), reinterpret_cast<const void*>(from.start), size};
   return submit(runtime, thread, Kind::Copy, work, stream, wait || pageable);
 }
@@ -115,6 +100,7 @@ Status fill(Runtime& runtime, ThreadState& thread, const FillRequest& request, S
   if (!to.on_device) {
     return fail(Status::InvalidPointer, "%p is not device memory; fill host memory with memset", request.destination);
   }
+  EMULATOR_LOG(stream, "fill", "at=%p value=%#x size=%zu", request.destination, static_cast<unsigned>(request.value) & 0xff, request.size);
   const FillWork work{reinterpret_cast<void*>(to.start), request.value, request.size};
   return submit(runtime, thread, Kind::Fill, work, stream, wait);
 }

@@ -2,6 +2,9 @@
 
 #include <algorithm>
 
+#include "diagnosis.h"
+#include "runtime.h"
+
 namespace emulator {
 
 Device::Device(int index, std::uintptr_t base, std::size_t size, std::ptrdiff_t kernel_offset, platform::Backing backing)
@@ -13,6 +16,7 @@ Device::Device(int index, std::uintptr_t base, std::size_t size, std::ptrdiff_t 
 void Device::add(Stream& stream) {
   const std::lock_guard lock(mutex_);
   streams_.push_back(&stream);
+  stream.setLost(lost_.load(std::memory_order_relaxed));
 }
 
 void Device::remove(Stream& stream) {
@@ -20,6 +24,41 @@ void Device::remove(Stream& stream) {
   // Somebody may still synchronise the device to learn of it.
   stream.moveFailure(default_stream);
   std::erase(streams_, &stream);
+}
+
+Status Device::explainLoss() {
+  const std::lock_guard lock(mutex_);
+  return fail(Status::DeviceLost, "device %d is lost: %.300s; reset the device, which ends its streams, events and graphs and frees its memory, or start the process again", index, loss_.c_str());
+}
+
+void Device::lose(const char* reason) {
+  const std::lock_guard lock(mutex_);
+  if (lost_.load(std::memory_order_relaxed)) {
+    return;
+  }
+  loss_ = reason;
+  lost_.store(true, std::memory_order_release);
+  diagnosis::turn(diagnosis::kLost, true);
+  for (Stream* const stream : streams_) {
+    stream->setLost(true);
+  }
+}
+
+void Device::restore() {
+  {
+    const std::lock_guard lock(mutex_);
+    default_stream.dropFailure();
+    default_stream.setLost(false);
+    lost_.store(false, std::memory_order_release);
+  }
+  // Others may be lost too: the switch is on if any is.
+  diagnosis::turn(diagnosis::kLost, false);
+  Runtime& runtime = *Runtime::get();
+  for (int other = 0; other < runtime.deviceCount(); ++other) {
+    if (runtime.device(other).lost_.load()) {
+      diagnosis::turn(diagnosis::kLost, true);
+    }
+  }
 }
 
 std::vector<Stream*> Device::busyStreams() {
@@ -57,7 +96,13 @@ Status Device::drain(ThreadState& thread) {
 }
 
 Status Device::synchronize(ThreadState& thread) {
-  const Status status = drain(thread);
+  Status status = check();
+  if (status == Status::Success) {
+    status = drain(thread);
+  }
+  if (status == Status::Success) {
+    status = check();
+  }
   if (status != Status::Success) {
     return status;
   }

@@ -1,7 +1,9 @@
 // One emulated device.
 #pragma once
 
+#include <atomic>
 #include <mutex>
+#include <string>
 #include <vector>
 
 #include "device_memory.h"
@@ -23,6 +25,15 @@ struct Device {
   void add(Stream& stream);
   void remove(Stream& stream);
 
+  // Success, or DeviceLost with the reason.
+  Status check() { return lost_.load(std::memory_order_acquire) ? explainLoss() : Status::Success; }
+
+  // From now on the device accepts nothing, and what is queued ends without being run. The first reason counts.
+  void lose(const char* reason);
+
+  // Undoes that, for a device that is empty.
+  void restore();
+
   // Waits for everything submitted before.
   Status drain(ThreadState& thread);
 
@@ -31,9 +42,12 @@ struct Device {
 
  private:
   std::vector<Stream*> busyStreams();
+  Status explainLoss();
 
   std::mutex mutex_;
   std::vector<Stream*> streams_;
+  std::atomic<bool> lost_{false};
+  std::string loss_;
 };
 
 }  // namespace emulator

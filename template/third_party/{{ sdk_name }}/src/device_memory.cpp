@@ -147,6 +147,17 @@ Status DeviceMemory::release(std::uintptr_t address) {
   return Status::Success;
 }
 
+std::vector<std::uintptr_t> DeviceMemory::allocations() {
+  std::vector<std::uintptr_t> starts;
+  const std::lock_guard lock(mutex_);
+  for (const auto& [address, block] : blocks_) {
+    if (block.use == Use::Live) {
+      starts.push_back(address);
+    }
+  }
+  return starts;
+}
+
 // Pages that [begin, end) shared with its neighbours, once the neighbours are free too.
 void DeviceMemory::discardBorders(std::uintptr_t begin, std::uintptr_t end, std::uintptr_t free_begin, std::uintptr_t free_end) {
   const std::size_t page = platform::pageSize();

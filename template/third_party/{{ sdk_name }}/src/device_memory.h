@@ -7,6 +7,7 @@
 #include <mutex>
 #include <set>
 #include <utility>
+#include <vector>
 
 #include "platform/platform.h"
 #include "status.h"
@@ -37,6 +38,9 @@ class DeviceMemory {
   Status allocate(std::size_t size, void** pointer);
   bool isStart(std::uintptr_t address);
   Status release(std::uintptr_t address);
+
+  // Where live allocations start.
+  std::vector<std::uintptr_t> allocations();
 
   // The live allocation around an address.
   bool find(std::uintptr_t address, Allocation* allocation);

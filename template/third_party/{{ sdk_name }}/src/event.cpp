@@ -1,6 +1,7 @@
 #include "event.h"
 
 #include "device.h"
+#include "runtime.h"
 #include "worker_pool.h"
 
 namespace emulator {
@@ -15,6 +16,7 @@ void Event::open(int device, unsigned flags) {
 void Event::close() {
   const std::lock_guard lock(mutex_);
   latest_.reset();
+  captured_.reset();
 }
 
 int Event::device() {
@@ -24,13 +26,25 @@ int Event::device() {
 
 Status Event::record(Stream& stream) {
   TaskPtr marker;
+  CapturedPointPtr captured;
+  if (stream.lost()) [[unlikely]] {
+    return stream.device().check();
+  }
+  if (stream.capturing()) [[unlikely]] {
+    if (const Status status = Runtime::get()->captures.mark(stream, &captured); status != Status::Success) {
+      return status;
+    }
+  }
   {
     const std::lock_guard lock(mutex_);
     if (device_ != stream.device().index) {
       return fail(Status::InvalidHandle, "the event was made for device %d and the stream is on device %d; make the event while the stream's device is current", device_, stream.device().index);
     }
+    captured_ = std::move(captured);
     // An idle stream has come to this point already.
-    if (!stream.idle()) {
+    if (captured_ != nullptr) {
+      latest_.reset();
+    } else if (!stream.idle()) {
       marker = makeMarker(Kind::Record, std::make_shared<Completion>(&stream));
       latest_ = marker->completion;
     } else {
@@ -46,13 +60,35 @@ Status Event::record(Stream& stream) {
 }
 
 // The latest recording, if it is not complete.
-CompletionPtr Event::pending() {
-  const std::lock_guard lock(mutex_);
-  return latest_ != nullptr && !latest_->done() ? latest_ : nullptr;
+Status Event::pending(CompletionPtr* completion) {
+  CapturedPointPtr captured;
+  {
+    const std::lock_guard lock(mutex_);
+    if (captured_ == nullptr) {
+      *completion = latest_ != nullptr && !latest_->done() ? latest_ : nullptr;
+      return Status::Success;
+    }
+    captured = captured_;
+  }
+  return Runtime::get()->captures.refuse(*captured);
 }
 
 Status Event::hold(ThreadState& thread, Stream& stream) {
-  CompletionPtr completion = pending();
+  CompletionPtr completion;
+  CapturedPointPtr captured;
+  bool recorded;
+  {
+    const std::lock_guard lock(mutex_);
+    completion = latest_ != nullptr && !latest_->done() ? latest_ : nullptr;
+    captured = captured_;
+    recorded = recorded_;
+  }
+  if (captured != nullptr) [[unlikely]] {
+    return Runtime::get()->captures.join(thread, stream, *captured);
+  }
+  if (recorded && stream.capturing()) [[unlikely]] {
+    return Runtime::get()->captures.refuse(stream, "the event was recorded outside of the capture, and a graph cannot wait for what is not a part of it; have the stream wait before the capture begins");
+  }
   if (completion == nullptr) {
     return Status::Success;
   }
@@ -63,14 +99,16 @@ Status Event::hold(ThreadState& thread, Stream& stream) {
   return Status::Success;
 }
 
-bool Event::done() {
-  return pending() == nullptr;
+Status Event::query() {
+  CompletionPtr completion;
+  const Status status = pending(&completion);
+  return status == Status::Success && completion != nullptr ? Status::NotReady : status;
 }
 
 Status Event::synchronize(ThreadState& thread) {
-  const CompletionPtr completion = pending();
-  if (completion == nullptr) {
-    return Status::Success;
+  CompletionPtr completion;
+  if (const Status status = pending(&completion); status != Status::Success || completion == nullptr) {
+    return status;
   }
   if (completion->stream()->heldBy(thread)) {
     return fail(Status::NotSupported, "a kernel cannot wait for an event of the stream that it runs on; synchronise after the launch has returned");
@@ -83,6 +121,10 @@ Status Event::synchronize(ThreadState& thread) {
 }
 
 Status Event::time(std::int64_t* nanoseconds) {
+  // Pending is no failure here, but captured is.
+  if (CompletionPtr completion; pending(&completion) != Status::Success) {
+    return Status::StreamCaptureUnsupported;
+  }
   const std::lock_guard lock(mutex_);
   if ((flags_ & kDisableTiming) != 0) {
     return fail(Status::InvalidValue, "the event was made without timing; make it without the flag that disables timing");

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <mutex>
 
+#include "capture.h"
 #include "completion.h"
 #include "status.h"
 #include "stream.h"
@@ -25,7 +26,8 @@ class Event {
   // Has later work of the stream wait for the latest recording.
   Status hold(ThreadState& thread, Stream& stream);
 
-  bool done();
+  // Success or NotReady.
+  Status query();
   Status synchronize(ThreadState& thread);
 
   // Nanoseconds at which the device came to the latest recording.
@@ -34,10 +36,11 @@ class Event {
   int device();
 
  private:
-  CompletionPtr pending();
+  Status pending(CompletionPtr* completion);
 
   std::mutex mutex_;
   CompletionPtr latest_;  // null if it was complete from the start
+  CapturedPointPtr captured_;  // the latest recording became part of a graph
   std::int64_t time_ = 0;
   bool recorded_ = false;
   unsigned flags_ = 0;

@@ -78,7 +78,7 @@ bool report(std::uintptr_t address) {
     text.hex(address) << ", on device ";
     text.decimal(static_cast<std::size_t>(index)) << ", ";
     describeAllocation(text, g_runtime->device(index), address);
-    text << ".\nOnly the device can access its memory: copy the data to the host first, or launch a kernel that works on it.\n(A kernel has to turn the address into a kernel address.)\n\n";
+    text << ".\nOnly the device can access its memory: copy the data to the host first, or launch a kernel that works on it.\n(A kernel has to turn the address into a kernel address.)\nFor the Python stack, start Python with `-X faulthandler`.\n\n";
   } else if (space.containsKernel(address)) {
     const std::uintptr_t counterpart = address - static_cast<std::uintptr_t>(space.kernelOffset());
     const int index = space.deviceOf(counterpart);

@@ -12,7 +12,7 @@ namespace emulator {
 
 // A handle is no address. Looking one up takes two loads and recognises numbers that never were a handle, and handles whose
 // object has ended, even if the slot is in use again. Objects live for ever and are used again. Thread-safe.
-template <class Object, unsigned kTag>
+template <class Object, unsigned kTag, unsigned kIndexBits = 22>
 class HandleTable {
   static_assert(sizeof(void*) == 8 && kTag < 0x80);
 
@@ -59,6 +59,23 @@ class HandleTable {
     return slotAt(handle & kIndexMask)->generation.compare_exchange_strong(generation, generation + 1) ? object : nullptr;
   }
 
+  // Calls function(handle, object) for each handle that is valid. Others may change that meanwhile.
+  template <class Function>
+  void forEach(Function&& function) {
+    std::size_t count;
+    {
+      const std::lock_guard lock(mutex_);
+      count = chunk_count_ * kChunkSize;
+    }
+    for (std::uintptr_t index = 0; index < count; ++index) {
+      Slot& slot = *slotAt(index);
+      const std::uintptr_t generation = slot.generation.load(std::memory_order_acquire);
+      if ((generation & 1) != 0) {
+        function((std::uintptr_t{kTag} << kTagShift) | (generation << kIndexBits) | index, slot.object);
+      }
+    }
+  }
+
   // The object of a retired handle can be used again.
   void recycle(std::uintptr_t handle) {
     const std::lock_guard lock(mutex_);
@@ -70,7 +87,6 @@ class HandleTable {
     std::atomic<std::uint32_t> generation{0};
     Object object;
   };
-  static constexpr unsigned kIndexBits = 22;
   static constexpr unsigned kTagShift = 56;
   static constexpr unsigned kChunkBits = 7;
   static constexpr std::uintptr_t kIndexMask = (std::uintptr_t{1} << kIndexBits) - 1;

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "fault_report.h"
+#include "launch_log.h"
 #include "platform/platform.h"
 
 namespace emulator {
@@ -52,6 +53,9 @@ Status Runtime::setUp(Runtime** runtime) {
     return failSetUp();
   }
   if (get() == nullptr) {
+    if (!wanted.launch_log.empty() && openLaunchLog(wanted.launch_log.c_str()) != Status::Success) {
+      return Status::Initialization;
+    }
     auto created = std::make_unique<Runtime>();
     const Status status = created->create(wanted);
     if (status != Status::Success) {
@@ -69,6 +73,8 @@ Status Runtime::create(const Settings& wanted) {
   const std::size_t page = platform::pageSize();
   const std::size_t memory = (wanted.device_memory + page - 1) / page * page;
   mode_ = wanted.launch_mode;
+  diagnosis::setDelay(wanted.delay);
+  diagnosis::turn(diagnosis::kSticky, wanted.sticky_errors);
   // Address space that was reserved stays so if a later step fails: it costs nothing, and the failure is final.
   if (!space.create(wanted.device_count, memory)) {
     return failSetUp();

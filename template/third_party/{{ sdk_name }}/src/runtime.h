@@ -8,8 +8,11 @@
 #include <vector>
 
 #include "address_space.h"
+#include "capture.h"
 #include "device.h"
+#include "diagnosis.h"
 #include "event.h"
+#include "graph.h"
 #include "handle_table.h"
 #include "host_memory.h"
 #include "settings.h"
@@ -36,8 +39,14 @@ class Runtime {
   HostMemory host;
   HandleTable<Stream, 0x51> streams;
   HandleTable<Event, 0x52> events;
+  HandleTable<GraphSlot, 0x57, 16> graphs;
+  HandleTable<GraphExec, 0x58, 16> graph_execs;
+  Captures captures;
 
   LaunchMode mode() const { return mode_; }
+
+  // Whether an idle stream may run work on the submitting thread. Work that takes longer than that is better queued.
+  bool mayRunAtOnce() const { return mode_ == LaunchMode::Inline && !diagnosis::on(diagnosis::kDelay); }
   int deviceCount() const { return static_cast<int>(devices_.size()); }
   Device& device(int index) { return *devices_[static_cast<std::size_t>(index)]; }
 

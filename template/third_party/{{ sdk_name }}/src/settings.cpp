@@ -6,6 +6,8 @@
 #include <limits>
 #include <string_view>
 
+#include "fault_injection.h"
+
 namespace emulator {
 namespace {
 
@@ -69,6 +71,15 @@ bool parseLaunchMode(std::string_view text, LaunchMode& mode) {
   return true;
 }
 
+bool parseDelay(std::string_view text, unsigned& microseconds) {
+  return parseNumber(text, microseconds) == text.size() && !text.empty() && microseconds <= kMaxDelay;
+}
+
+bool parseSwitch(std::string_view text, bool& on) {
+  on = text == "1";
+  return on || text == "0";
+}
+
 Settings read() {
   constexpr std::size_t kMinMemory = std::size_t{1} << 20;
   constexpr std::size_t kMaxMemory = std::size_t{1} << 40;
@@ -76,12 +87,24 @@ Settings read() {
   const Variable count = variable(EMULATOR_ENV_PREFIX "NUM_DEVICES", EMULATOR_NUM_DEVICES);
   const Variable memory = variable(EMULATOR_ENV_PREFIX "DEVICE_MEMORY", EMULATOR_DEVICE_MEMORY);
   const Variable launch = variable(EMULATOR_ENV_PREFIX "LAUNCH", "inline");
+  const Variable delay = variable(EMULATOR_ENV_PREFIX "DELAY_US", "0");
+  const Variable failures = variable(EMULATOR_ENV_PREFIX "FAIL", "");
+  const Variable sticky = variable(EMULATOR_ENV_PREFIX "STICKY_ERRORS", "0");
+  const Variable log = variable(EMULATOR_ENV_PREFIX "LOG", "");
   if (!parseCount(count.value, result.device_count)) {
     result.error = complain(count, "a number of devices from 0 to 64");
   } else if (!parseBytes(memory.value, result.device_memory) || result.device_memory < kMinMemory || result.device_memory > kMaxMemory) {
     result.error = complain(memory, "the memory of a device from 1M to 1T, in bytes or with the suffix K, M, G or T");
   } else if (!parseLaunchMode(launch.value, result.launch_mode)) {
     result.error = complain(launch, "inline, async or blocking");
+  } else if (!parseDelay(delay.value, result.delay)) {
+    result.error = complain(delay, "a number of microseconds up to 10000000");
+  } else if (!parseSwitch(sticky.value, result.sticky_errors)) {
+    result.error = complain(sticky, "0 or 1");
+  }
+  result.launch_log = log.value;
+  if (const std::string wrong = injectFailures(failures.value); result.error.empty() && !wrong.empty()) {
+    result.error = complain(failures, "a list of function:nth, separated by commas") + "; " + wrong;
   }
   return result;
 }

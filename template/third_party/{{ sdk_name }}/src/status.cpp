@@ -39,7 +39,7 @@ const char* describe(Status status) {
     case Status::InvalidDevice:
       return "no device has this index";
     case Status::InvalidHandle:
-      return "the handle is no live stream or event, or belongs to another device";
+      return "the handle is no live stream, event or graph, or belongs to another device";
     case Status::NotReady:
       return "the work is still pending";
     case Status::InvalidPointer:
@@ -52,6 +52,14 @@ const char* describe(Status status) {
       return "the SDK was in use before fork(); start child processes with the `spawn` method";
     case Status::LaunchFailure:
       return "a kernel or host function ended with an exception";
+    case Status::StreamCaptureUnsupported:
+      return "this cannot be done while a stream is being captured";
+    case Status::StreamCaptureInvalidated:
+      return "the capture became invalid by an earlier call";
+    case Status::StreamCaptureUnjoined:
+      return "a stream that joined the capture was not awaited before its end";
+    case Status::DeviceLost:
+      return "the device is lost until it is reset";
     case Status::Unknown:
       break;
   }

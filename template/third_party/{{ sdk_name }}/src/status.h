@@ -17,6 +17,10 @@ enum class Status : int {
   NotSupported = 9,
   Forked = 10,
   LaunchFailure = 11,
+  StreamCaptureUnsupported = 12,
+  StreamCaptureInvalidated = 13,
+  StreamCaptureUnjoined = 14,
+  DeviceLost = 15,
   Unknown = 999,
 };
 

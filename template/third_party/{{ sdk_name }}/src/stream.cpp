@@ -7,6 +7,7 @@
 #endif
 
 #include "device.h"
+#include "diagnosis.h"
 #include "runtime.h"
 
 namespace emulator {
@@ -32,6 +33,7 @@ void Stream::open(Device& device, int priority, std::uintptr_t handle) {
   handle_ = handle;
   retired_ = false;
   failed_.store(false, std::memory_order_relaxed);
+  state_.fetch_and(~kMarks, std::memory_order_relaxed);
 }
 
 Status Stream::runOwned(ThreadState& thread, Kernel function, void* arguments) {
@@ -45,6 +47,9 @@ Status Stream::runOwned(ThreadState& thread, Kernel function, void* arguments) {
       stream.handBack();
     }
   } const hold(*this, thread);
+  if (diagnosis::on(diagnosis::kDelay)) [[unlikely]] {
+    diagnosis::delay();
+  }
   return invoke(function, arguments);
 }
 
@@ -55,8 +60,23 @@ Status Stream::runInline(ThreadState& thread, Kernel function, void* arguments) 
   if (heldBy(thread)) {
     return invoke(function, arguments);
   }
-  const Status status = waitForTurn();
-  return status == Status::Success ? runOwned(thread, function, arguments) : status;
+  if (capturing()) {
+    return Runtime::get()->captures.refuse(*this, "the stream is being captured, and work that has to be done on the calling thread at once cannot be; use a launch or copy that can be queued");
+  }
+  Status status = device_->check();
+  if (status == Status::Success) {
+    status = waitForTurn();
+  }
+  if (status != Status::Success) {
+    return status;
+  }
+  // It may have been lost meanwhile.
+  status = device_->check();
+  if (status != Status::Success) {
+    handBack();
+    return status;
+  }
+  return runOwned(thread, function, arguments);
 }
 
 Status Stream::waitForTurn() {
@@ -76,8 +96,29 @@ Status Stream::launch(ThreadState& thread, Kind kind, Kernel function, const voi
   if (heldBy(thread)) {
     return invoke(function, const_cast<void*>(arguments));
   }
-  enqueue(makeWork(kind, function, arguments, size));
+  return submit(makeWork(kind, function, arguments, size));
+}
+
+Status Stream::submit(TaskPtr task) {
+  if ((state_.load(std::memory_order_relaxed) & kMarks) != 0) [[unlikely]] {
+    if (const Status status = device_->check(); status != Status::Success) {
+      return status;
+    }
+    if (capturing()) {
+      return Runtime::get()->captures.record(*this, std::move(task));
+    }
+  }
+  enqueue(std::move(task));
   return Status::Success;
+}
+
+void Stream::setCapture(std::shared_ptr<Capture> capture) {
+  capture_ = std::move(capture);
+  if (capture_ != nullptr) {
+    state_.fetch_or(kCaptured, std::memory_order_relaxed);
+  } else {
+    state_.fetch_and(~kCaptured, std::memory_order_relaxed);
+  }
 }
 
 void Stream::enqueue(TaskPtr task) {
@@ -100,17 +141,17 @@ Stream::Next Stream::takeNext(bool on_worker, TaskPtr* task) {
   if (first_ == nullptr) {
     const bool ended = retired_;
     retired_ = false;
-    state_.store(ended ? kOwned : 0, std::memory_order_release);
+    state_.fetch_and(ended ? kOwned | kMarks : kMarks, std::memory_order_release);
     return ended ? Next::Ended : Next::Idle;
   }
-  if (first_->isWork() && !on_worker) {
+  if (first_->isWork() && !on_worker && !lost()) {
     return Next::NeedsWorker;
   }
   task->reset(first_);
   first_ = first_->next;
   if ((*task)->kind == Kind::Record && first_ == nullptr && !retired_) {
     // Idle before the marker is complete: who has waited for the end of the stream must find it idle.
-    state_.store(0, std::memory_order_release);
+    state_.fetch_and(kMarks, std::memory_order_release);
     return Next::LastMarker;
   }
   return Next::Task;
@@ -148,7 +189,12 @@ void Stream::advance(bool on_worker) {
         task->completion->complete();
         return;
       default:
-        runQueued(*task);
+        if (!lost()) {
+          runQueued(*task);
+        }
+        if (task->completion != nullptr) {
+          task->completion->complete();
+        }
         task.reset();
         if (WorkerPool::exiting()) {
           return;
@@ -165,11 +211,17 @@ void Stream::runQueued(Task& task) {
   ThreadState& thread = thisThread();
   const int device = std::exchange(thread.device, device_->index);
   enter(thread);
+  if (diagnosis::on(diagnosis::kDelay) && task.isDeviceWork()) [[unlikely]] {
+    diagnosis::delay();
+  }
   const Status status = invoke(task.function, task.arguments);
   leave(thread);
   thread.device = device;
   if (status != Status::Success) {
     setFailure(thread.detail);
+    if (diagnosis::on(diagnosis::kSticky) && task.kind != Kind::HostFunction) {
+      device_->lose(thread.detail);
+    }
     thread.detail[0] = '\0';
   }
 }
@@ -192,7 +244,10 @@ Status Stream::drain(ThreadState& thread) {
 
 Status Stream::synchronize(ThreadState& thread) {
   const Status status = drain(thread);
-  return status == Status::Success ? takeFailure() : status;
+  if (status != Status::Success) {
+    return status;
+  }
+  return lost() ? device_->check() : takeFailure();
 }
 
 Status Stream::takeFailure() {

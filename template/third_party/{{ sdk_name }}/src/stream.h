@@ -4,6 +4,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <mutex>
 #include <string>
 
@@ -12,6 +13,7 @@
 
 namespace emulator {
 
+struct Capture;
 struct Device;
 
 // Runs a device function; an exception becomes LaunchFailure.
@@ -29,6 +31,7 @@ class alignas(64) Stream {
 
   Device& device() const { return *device_; }
   int priority() const { return priority_; }
+  std::uintptr_t handle() const { return handle_; }
   bool idle() const { return state_.load(std::memory_order_acquire) == 0; }
 
   // Whether the calling thread is inside of a device function of this stream.
@@ -40,9 +43,31 @@ class alignas(64) Stream {
   // Runs at once if the stream is idle and `at_once`, or if called from inside of the stream; else queues a copy of the arguments.
   Status launch(ThreadState& thread, Kind kind, Kernel function, const void* arguments, std::size_t size, bool at_once);
 
+  // Queues work, or makes it part of the graph that is being captured.
+  Status submit(TaskPtr task);
+
+  // For good, also while the stream is being captured.
   void enqueue(TaskPtr task);
 
-  // Waits for everything submitted before.
+  // Takes the stream if it is idle; the caller then owes a runOwned.
+  bool tryTake() {
+    std::uint32_t idle = 0;
+    return state_.compare_exchange_strong(idle, kOwned, std::memory_order_acquire, std::memory_order_relaxed);
+  }
+  Status runOwned(ThreadState& thread, Kernel function, void* arguments);
+
+  // A stream that is being captured is never idle, so that whoever finds it idle need not ask.
+  bool capturing() const { return (state_.load(std::memory_order_relaxed) & kCaptured) != 0; }
+
+  // Likewise.
+  bool lost() const { return (state_.load(std::memory_order_acquire) & kLost) != 0; }
+  void setLost(bool lost) { lost ? state_.fetch_or(kLost) : state_.fetch_and(~kLost); }
+
+  // Only with the lock of Captures.
+  const std::shared_ptr<Capture>& capture() const { return capture_; }
+  void setCapture(std::shared_ptr<Capture> capture);
+
+  // Waits for everything submitted before, as opposed to captured.
   Status drain(ThreadState& thread);
 
   // As drain; reports the failure of queued work.
@@ -68,11 +93,10 @@ class alignas(64) Stream {
  private:
   static constexpr std::uint32_t kOwned = 1;
   static constexpr std::uint32_t kLook = 2;  // there is something to look at before letting go
+  static constexpr std::uint32_t kCaptured = 4;  // what it is given becomes part of a graph
+  static constexpr std::uint32_t kLost = 8;  // the device is lost: what is queued ends without being run
+  static constexpr std::uint32_t kMarks = kCaptured | kLost;
 
-  bool tryTake() {
-    std::uint32_t idle = 0;
-    return state_.compare_exchange_strong(idle, kOwned, std::memory_order_acquire, std::memory_order_relaxed);
-  }
   void enter(ThreadState& thread) {
     holder_.store(&thread, std::memory_order_relaxed);
     ++thread.depth;
@@ -96,7 +120,6 @@ class alignas(64) Stream {
   };
   Next takeNext(bool on_worker, TaskPtr* task);
   Status waitForTurn();
-  Status runOwned(ThreadState& thread, Kernel function, void* arguments);
   void runQueued(Task& task);
   void close();
 
@@ -106,6 +129,7 @@ class alignas(64) Stream {
   Device* device_ = nullptr;
   std::uintptr_t handle_ = 0;
   std::atomic<bool> failed_{false};
+  std::shared_ptr<Capture> capture_;
   std::mutex mutex_;  // guards what follows, and kLook
   Task* first_ = nullptr;
   Task* last_ = nullptr;

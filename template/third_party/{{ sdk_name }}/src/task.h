@@ -19,6 +19,7 @@ enum class Kind {
   HostFunction,
   Copy,
   Fill,
+  Graph,  // the completion is that of the whole graph
   Record,  // complete the completion
   Wait,  // go on when the completion is complete
   Turn,  // complete the completion and stop: who waits for it owns the stream until it hands it back
@@ -27,11 +28,14 @@ enum class Kind {
 struct Task {
   Task* next = nullptr;
   Kind kind;
+  unsigned size = 0;  // of the arguments
   Kernel function = nullptr;
   void* arguments = nullptr;
   CompletionPtr completion;
 
   explicit Task(Kind kind) : kind(kind) {}
+
+  bool isDeviceWork() const { return kind == Kind::Kernel || kind == Kind::Copy || kind == Kind::Fill; }
 
   // Work runs a function and needs a worker; the rest is quick and can be done by whoever owns the stream.
   bool isWork() const { return function != nullptr; }
@@ -52,6 +56,7 @@ inline TaskPtr makeWork(Kind kind, Kernel function, const void* arguments, std::
   void* const memory = ::operator new(kHeader + size);
   Task* const task = new (memory) Task(kind);
   task->function = function;
+  task->size = static_cast<unsigned>(size);
   task->arguments = static_cast<char*>(memory) + kHeader;
   if (size != 0) {
     std::memcpy(task->arguments, arguments, size);

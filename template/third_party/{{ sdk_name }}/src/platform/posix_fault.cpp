@@ -2,6 +2,7 @@
 #include "platform.h"
 
 #include <signal.h>
+#include <ucontext.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -37,11 +38,30 @@ void handOver(int signal, siginfo_t* info, void* context) {
   }
 }
 
+// What the thread touched. False if the signal does not come from a fault.
+bool faultAddress(const siginfo_t& info, [[maybe_unused]] void* context, std::uintptr_t* address) {
+  // Positive codes come from the processor.
+  if (info.si_code > 0) {
+    *address = reinterpret_cast<std::uintptr_t>(info.si_addr);
+    return true;
+  }
+#if defined(__linux__) && defined(__x86_64__)
+  // A handler installed after ours that raises the signal anew, as Python's faulthandler does, loses the address. The system
+  // still has that of the thread's last fault.
+  constexpr int kPageFault = 14;
+  const auto& registers = static_cast<const ucontext_t*>(context)->uc_mcontext.gregs;
+  if (info.si_code == SI_TKILL && info.si_pid == getpid() && registers[REG_TRAPNO] == kPageFault) {
+    *address = static_cast<std::uintptr_t>(registers[REG_CR2]);
+    return true;
+  }
+#endif
+  return false;
+}
+
 void onFault(int signal, siginfo_t* info, void* context) {
-  // Positive codes come from the processor; only then is there an address. (A handler installed after ours that raises the
-  // signal anew, as Python's faulthandler does, loses it: we cannot tell that from a signal that somebody sent.)
-  if (info->si_code > 0 && !g_reported.load(std::memory_order_relaxed)) {
-    if (g_report(reinterpret_cast<std::uintptr_t>(info->si_addr))) {
+  std::uintptr_t address = 0;
+  if (faultAddress(*info, context, &address) && !g_reported.load(std::memory_order_relaxed)) {
+    if (g_report(address)) {
       g_reported.store(true, std::memory_order_relaxed);
     }
   }

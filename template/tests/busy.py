@@ -1,0 +1,50 @@
+"""Long work for streams, so that a test can look at what is still pending."""
+
+import os
+import re
+from functools import cache
+
+import pytest
+import torch
+from conftest import DEVICE, PROJECT
+
+MiB = 1 << 20
+
+
+@cache
+def launch_variable() -> str | None:
+    """Return the environment variable that says when the emulated device works; None if there is no emulated device."""
+    for header in sorted(PROJECT.glob("third_party/*/include/*/*.h")):
+        if found := re.search(r"\b[A-Z][A-Z0-9_]*_LAUNCH\b", header.read_text()):
+            return found[0]
+    return None
+
+
+BLOCKING = os.environ.get(launch_variable() or "", "") == "blocking"
+needs_queues = pytest.mark.skipif(BLOCKING, reason="in the blocking mode nothing is ever pending")
+
+
+@cache
+def pinned_source() -> torch.Tensor:
+    """Return 64 MB of pinned memory."""
+    return torch.zeros(64 * MiB, dtype=torch.uint8).pin_memory()
+
+
+@cache
+def _target(device: torch.device) -> torch.Tensor:
+    target = torch.zeros(64 * MiB, dtype=torch.uint8, device=device)
+    torch.accelerator.synchronize(device)
+    return target
+
+
+def occupy(stream: torch.Stream, copies: int = 16) -> None:
+    """Submit copies of 64 MB, some 10 ms each, to `stream`. Returns at once; what they copy has no meaning."""
+    target = _target(stream.device)
+    with stream:
+        for _ in range(copies):
+            target.copy_(pinned_source(), non_blocking=True)
+
+
+def default_stream(index: int = 0) -> torch.Stream:
+    """Return the stream that is current while a test has not set another."""
+    return torch.accelerator.current_stream(torch.device(DEVICE, index))

@@ -1,0 +1,231 @@
+"""copy_ between every two kinds of memory, for every layout, dtype and lazy view; and which copies the host waits for."""
+
+import time
+from collections.abc import Callable
+from itertools import product
+
+import pytest
+import torch
+from busy import MiB, needs_queues, occupy
+from conftest import DEVICE, MODULE
+from torch import Tensor
+from torch.testing import make_tensor
+
+PLACES = ["pageable", "pinned", "device", "other device"]
+if MODULE.device_count() < 2:
+    PLACES.pop()
+PAIRS = [pair for pair in product(PLACES, PLACES) if {"device", "other device"} & set(pair)]
+
+
+def put(x: Tensor, place: str) -> Tensor:
+    """Return `x`, with its strides and lazy bits, in memory of a kind. The whole storage moves."""
+    whole = x.untyped_storage()
+    flat = torch.empty(0, dtype=x.dtype).set_(whole)
+    if place == "pinned":
+        moved = flat.pin_memory()
+    elif place == "pageable":
+        moved = flat.clone()
+    else:
+        moved = flat.to(torch.device(DEVICE, 1 if place == "other device" else 0))
+    view = moved.as_strided(x.size(), x.stride(), x.storage_offset())
+    view = view.conj() if x.is_conj() else view
+    return view._neg_view() if x.is_neg() else view
+
+
+LAYOUTS: dict[str, Callable[[torch.dtype], Tensor]] = {
+    "contiguous": lambda dtype: values(4, 6, 5, dtype=dtype),
+    "offset": lambda dtype: values(5, 6, 5, dtype=dtype)[1:],
+    "strided": lambda dtype: values(4, 12, 10, dtype=dtype)[:, ::2, 1::2],
+    "permuted": lambda dtype: values(5, 4, 6, dtype=dtype).permute(1, 2, 0),
+    "channels last": lambda dtype: values(4, 5, 6, dtype=dtype).transpose(1, 2),
+}
+SOURCES = LAYOUTS | {
+    "expanded": lambda dtype: values(4, 1, 5, dtype=dtype).expand(4, 6, 5),
+    "broadcast": lambda dtype: values(6, 1, dtype=dtype),
+    "number": lambda dtype: values(dtype=dtype),
+}
+
+
+def values(*shape: int, dtype: torch.dtype) -> Tensor:
+    return make_tensor(shape, dtype=dtype, device="cpu", low=0, high=9)
+
+
+def check_copy(source: Tensor, target: Tensor, places: tuple[str, str], non_blocking: bool) -> None:
+    there, into = put(source, places[0]), put(target, places[1])
+    returned = into.copy_(there, non_blocking=non_blocking)
+    torch.accelerator.synchronize(0)
+    if "other device" in places:
+        torch.accelerator.synchronize(1)
+    assert returned is into
+    expected = put(target, "pageable").copy_(source)
+    assert torch.equal(into.cpu().resolve_conj().resolve_neg(), expected.resolve_conj().resolve_neg())
+    # Nothing beside the elements of the view is written, and nothing of the source.
+    written = torch.empty(0, dtype=target.dtype).set_(expected.untyped_storage())
+    assert torch.equal(
+        torch.empty(0, dtype=target.dtype, device=into.device).set_(into.untyped_storage()).cpu(), written
+    )
+    assert torch.equal(there.cpu(), source)
+
+
+@pytest.mark.parametrize("non_blocking", [False, True], ids=["blocking", "non_blocking"])
+@pytest.mark.parametrize("places", PAIRS, ids=" to ".join)
+def test_layouts(places: tuple[str, str], non_blocking: bool) -> None:
+    for make_source, make_target in product(SOURCES.values(), LAYOUTS.values()):
+        check_copy(make_source(torch.float32), make_target(torch.float32), places, non_blocking)
+
+
+DTYPES = [
+    torch.float32,
+    torch.float64,
+    torch.float16,
+    torch.bfloat16,
+    torch.float8_e4m3fn,
+    torch.int64,
+    torch.int8,
+    torch.uint8,
+    torch.uint16,
+    torch.bool,
+    torch.complex64,
+]
+
+
+@pytest.mark.parametrize("non_blocking", [False, True], ids=["blocking", "non_blocking"])
+@pytest.mark.parametrize("places", PAIRS, ids=" to ".join)
+@pytest.mark.filterwarnings("ignore:Casting complex values to real")
+def test_dtypes(places: tuple[str, str], non_blocking: bool) -> None:
+    for (i, source), target in product(enumerate(DTYPES), DTYPES):
+        layout = list(LAYOUTS.values())[i % len(LAYOUTS)]
+        a, b = values(4, 6, 5, dtype=torch.float32), layout(torch.float32)
+        check_copy(a.to(source), b.to(target), places, non_blocking)
+
+
+@pytest.mark.parametrize("non_blocking", [False, True], ids=["blocking", "non_blocking"])
+@pytest.mark.parametrize("places", PAIRS, ids=" to ".join)
+@pytest.mark.filterwarnings("ignore:Casting complex values to real")
+def test_conjugated_and_negated_views(places: tuple[str, str], non_blocking: bool) -> None:
+    views: list[Callable[[Tensor], Tensor]] = [
+        lambda x: x,
+        lambda x: x.conj(),
+        lambda x: x._neg_view(),
+        lambda x: x.conj()._neg_view(),
+        lambda x: x.conj().transpose(0, 1).contiguous().transpose(0, 1).conj(),
+    ]
+    x, y = values(6, 4, dtype=torch.complex64), values(6, 4, dtype=torch.complex64)
+    for of_source, of_target in product(views, views):
+        check_copy(of_source(x), of_target(y.clone()), places, non_blocking)
+        check_copy(of_source(x), torch.zeros(6, 4), places, non_blocking)
+    imaginary = x.conj().imag  # a negated view of real numbers
+    assert imaginary.is_neg()
+    check_copy(imaginary, torch.zeros(4, 6).t(), places, non_blocking)
+
+
+@pytest.mark.parametrize("places", PAIRS, ids=" to ".join)
+def test_empty_tensors(places: tuple[str, str]) -> None:
+    check_copy(torch.empty(0, 3), torch.empty(0, 3), places, non_blocking=True)
+
+
+@pytest.mark.parametrize("pinned", [True, False], ids=["pinned", "pageable"])
+@pytest.mark.parametrize("non_blocking", [False, True], ids=["blocking", "non_blocking"])
+def test_64_megabytes(non_blocking: bool, pinned: bool, device: str) -> None:
+    source = torch.arange(16 * MiB, dtype=torch.int32)
+    source = source.pin_memory() if pinned else source
+    there = source.to(device, non_blocking=non_blocking)
+    again = torch.empty_like(there).copy_(there, non_blocking=non_blocking)
+    back = torch.empty_like(source, pin_memory=pinned).copy_(again, non_blocking=non_blocking)
+    torch.accelerator.synchronize()
+    assert torch.equal(back, source)
+
+
+def test_64_megabytes_between_devices(device: str, second_device: torch.device) -> None:
+    source = torch.arange(16 * MiB, dtype=torch.int32)
+    assert torch.equal(source.to(device).to(second_device, non_blocking=True).cpu(), source)
+
+
+@needs_queues
+@pytest.mark.parametrize("direction", ["to the device", "to the host"])
+@pytest.mark.parametrize("size", [10, 16 * MiB], ids=["small", "large"])
+def test_pinned_copies_overlap_with_the_host(size: int, direction: str, device: str) -> None:
+    stream = torch.Stream(device)
+    pinned = torch.arange(size, dtype=torch.float32).pin_memory()
+    landing = torch.zeros(size).pin_memory()
+    with stream:
+        there = pinned.to(device) if direction == "to the host" else torch.zeros(size, device=device)
+        occupy(stream)
+        started = time.perf_counter()
+        (there if direction == "to the device" else landing).copy_(
+            pinned if direction == "to the device" else there, non_blocking=True
+        )
+        submission = time.perf_counter() - started
+        assert not stream.query()
+        stream.synchronize()
+        total = time.perf_counter() - started
+    assert submission < 0.5 * total
+    assert torch.equal(there.cpu() if direction == "to the device" else landing, pinned)
+
+
+@needs_queues
+def test_pinned_memory_is_not_used_again_before_its_copy(device: str) -> None:
+    """The caching host allocator must keep a freed block until the copies from it are over."""
+    stream = torch.Stream(device)
+    with stream:
+        results = []
+        occupy(stream)
+        for i in range(20):
+            results.append(torch.full((1000,), float(i)).pin_memory().to(device, non_blocking=True))
+        assert not stream.query()
+        for i, x in enumerate(results):
+            assert torch.equal(x.cpu(), torch.full((1000,), float(i)))
+
+
+@needs_queues
+@pytest.mark.parametrize("direction", ["to the device", "to the host"])
+def test_pageable_copies_are_synchronous(direction: str, device: str) -> None:
+    stream = torch.Stream(device)
+    with stream:
+        there = torch.arange(10.0, device=device)
+        pageable = torch.zeros(10)
+        occupy(stream)
+        if direction == "to the device":
+            there.copy_(pageable, non_blocking=True)
+            pageable.fill_(7)
+        else:
+            pageable.copy_(there, non_blocking=True)
+            assert torch.equal(pageable, torch.arange(10.0))
+        assert stream.query()
+        assert torch.equal(there.cpu(), torch.zeros(10) if direction == "to the device" else pageable)
+
+
+@needs_queues
+def test_copies_between_devices_wait_for_both_streams(device: str, second_device: torch.device) -> None:
+    here, there = torch.Stream(torch.device(device, 0)), torch.Stream(second_device)
+    source = torch.arange(1000.0).pin_memory()
+    with here:
+        a = torch.zeros(1000, device=device)
+    with there:
+        b = torch.ones(1000, device=second_device)
+    landing = torch.zeros(1000).pin_memory()
+    here.synchronize()
+    there.synchronize()
+    occupy(here)
+    occupy(there)
+    with here, there:
+        a.copy_(source, non_blocking=True)
+        b.abs_()
+        b.copy_(a, non_blocking=True)
+        landing.copy_(b, non_blocking=True)
+    assert not there.query()
+    there.synchronize()
+    assert here.query()
+    assert torch.equal(landing, source)
+    with here, there:
+        assert torch.equal(b.cpu(), source)
+
+
+def test_copies_that_cannot_be(device: str) -> None:
+    x = torch.ones(3, device=device)
+    with pytest.raises(RuntimeError, match="expand|size"):
+        x.copy_(torch.ones(4))
+    with pytest.raises(RuntimeError, match="overlap|single memory location|meta"):
+        torch.ones(1, device=device).expand(3).copy_(torch.ones(3))
+    with pytest.raises((NotImplementedError, RuntimeError), match="meta"):
+        x.copy_(torch.ones(3, device="meta"))

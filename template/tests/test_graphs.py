@@ -1,0 +1,300 @@
+"""Graphs: what torch.accelerator.Graph records is run by replay(), and by nothing else."""
+
+import gc
+from collections.abc import Iterator
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+import torch
+from torch import nn
+
+
+@pytest.fixture(autouse=True)
+def _idle(device_module: ModuleType) -> Iterator[None]:
+    yield
+    device_module.synchronize()
+
+
+def capture(**options: object) -> tuple[torch.accelerator.Graph, torch.Stream]:
+    return torch.accelerator.Graph(**options), torch.Stream()
+
+
+def test_nothing_runs_before_the_replay(device: str) -> None:
+    x = torch.zeros(2000, device=device)
+    graph, stream = capture()
+    with stream, graph:
+        x += 1
+    assert torch.equal(x.cpu(), torch.zeros(2000))
+    for n in (1, 2, 3):
+        graph.replay()
+        assert torch.equal(x.cpu(), torch.full((2000,), float(n)))
+
+
+def test_results_follow_the_inputs(device: str) -> None:
+    x = torch.randn(32, 16, device=device)
+    weight = torch.randn(8, 16, device=device)
+    graph, stream = capture()
+    with stream, graph:
+        hidden = torch.nn.functional.linear(x, weight).relu()
+        result = torch.softmax(hidden, -1).sum(0)
+    for _ in range(3):
+        fresh = torch.randn(32, 16)
+        x.copy_(fresh)
+        graph.replay()
+        expected = torch.softmax(torch.nn.functional.linear(fresh, weight.cpu()).relu(), -1).sum(0)
+        torch.testing.assert_close(result.cpu(), expected)
+
+
+def test_native_kernels_copies_and_fills(device: str) -> None:
+    x = torch.randn(100, device=device)
+    out = torch.full((100,), 7.0, device=device)
+    halves = torch.zeros(50, device=device)
+    graph, stream = capture()
+    with stream, graph:
+        positive = x.abs()
+        leaky = torch.nn.functional.leaky_relu(x, 0.1)
+        out.zero_()
+        out.add_(positive)
+        clone = leaky.clone()
+        halves.copy_(out[::2])
+        as_double = clone.to(torch.float64)
+    assert torch.equal(out.cpu(), torch.full((100,), 7.0))
+    for _ in range(2):
+        fresh = torch.randn(100)
+        x.copy_(fresh)
+        graph.replay()
+        assert torch.equal(out.cpu(), fresh.abs())
+        assert torch.equal(halves.cpu(), fresh.abs()[::2])
+        torch.testing.assert_close(as_double.cpu(), torch.nn.functional.leaky_relu(fresh, 0.1).double())
+
+
+def test_lists_and_several_results(device: str) -> None:
+    x = torch.randn(6, 4, device=device)
+    graph, stream = capture()
+    with stream, graph:
+        values, indices = x.sort(0)
+        parts = torch.cat([values, x])
+        split = torch.unbind(parts)
+        sums = torch._foreach_add([values, x], 1.0)
+        torch._foreach_mul_([parts], 2.0)
+    fresh = torch.randn(6, 4)
+    x.copy_(fresh)
+    graph.replay()
+    expected = fresh.sort(0)
+    assert torch.equal(values.cpu(), expected.values)
+    assert torch.equal(indices.cpu(), expected.indices)
+    assert torch.equal(split[7].cpu(), fresh[1] * 2)
+    assert torch.equal(sums[1].cpu(), fresh + 1)
+
+
+def test_out_arguments_get_their_size(device: str) -> None:
+    x = torch.randn(5, device=device)
+    graph, stream = capture()
+    with stream, graph:
+        out = torch.empty(0, device=device)
+        torch.exp(x, out=out)
+    assert out.shape == (5,)
+    graph.replay()
+    torch.testing.assert_close(out.cpu(), x.cpu().exp())
+
+
+def test_training_step(device: str) -> None:
+    torch.manual_seed(0)
+    reference = nn.Sequential(nn.Linear(8, 16), nn.ReLU(), nn.Linear(16, 1))
+    model = nn.Sequential(nn.Linear(8, 16), nn.ReLU(), nn.Linear(16, 1)).to(device)
+    model.load_state_dict(reference.state_dict())
+    x, y = torch.zeros(32, 8, device=device), torch.zeros(32, 1, device=device)
+
+    def step(model: nn.Module, x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+        loss = nn.functional.mse_loss(model(x), y)
+        loss.backward()
+        with torch.no_grad():
+            for parameter in model.parameters():
+                assert parameter.grad is not None
+                parameter -= 0.05 * parameter.grad
+                parameter.grad.zero_()
+        return loss
+
+    for parameter in [*model.parameters(), *reference.parameters()]:
+        parameter.grad = torch.zeros_like(parameter)
+    graph, stream = capture()
+    with stream, graph:
+        loss = step(model, x, y)
+    for _ in range(5):
+        data, target = torch.randn(32, 8), torch.randn(32, 1)
+        x.copy_(data)
+        y.copy_(target)
+        graph.replay()
+        expected = step(reference, data, target)
+        torch.testing.assert_close(loss.cpu(), expected)
+    for ours, theirs in zip(model.parameters(), reference.parameters(), strict=True):
+        torch.testing.assert_close(ours.cpu(), theirs)
+
+
+def test_random_numbers_differ_between_replays(device: str) -> None:
+    graph, stream = capture()
+    with stream, graph:
+        x = torch.rand(1000, device=device)
+    graph.replay()
+    first = x.cpu()
+    graph.replay()
+    second = x.cpu()
+    assert not torch.equal(first, second)
+    assert 0.4 < first.mean() < 0.6
+    torch.manual_seed(3)
+    graph.replay()
+    again = x.cpu()
+    torch.manual_seed(3)
+    assert torch.equal(torch.rand(1000, device=device).cpu(), again)
+
+
+def test_fork_and_join(device: str) -> None:
+    x = torch.ones(100, device=device)
+    graph, stream = capture()
+    other = torch.Stream()
+    with stream, graph:
+        a = x + 1
+        other.wait_stream(stream)
+        with other:
+            b = a * 10
+        c = a * 2
+        stream.wait_stream(other)
+        d = b + c
+    x.fill_(4)
+    graph.replay()
+    assert torch.equal(d.cpu(), torch.full((100,), 60.0))
+
+
+def test_replay_takes_its_turn_on_the_current_stream(device: str) -> None:
+    x = torch.zeros(100_000, device=device)
+    graph, stream = capture()
+    with stream, graph:
+        x += 1
+    with torch.Stream(device):
+        for i in range(20):
+            x.mul_(2)
+            graph.replay()
+        value = x.cpu()
+    assert torch.equal(value, torch.full_like(value, float(2**20 - 1)))
+
+
+def test_tensors_of_the_graph_are_not_given_to_others(device: str) -> None:
+    x = torch.ones(1000, device=device)
+    graph, stream = capture()
+    with stream, graph:
+        y = x + 1
+        del y
+        z = x + 2
+    others = [torch.zeros(1000, device=device) for _ in range(50)]
+    graph.replay()
+    assert torch.equal(z.cpu(), torch.full((1000,), 3.0))
+    assert all(not other.any() for other in others)
+
+
+def test_graphs_share_a_pool(device: str) -> None:
+    x = torch.ones(10, device=device)
+    first, stream = capture()
+    with stream, first:
+        a = x + 1
+    second = torch.accelerator.Graph(pool=first.pool())
+    with stream, second:
+        b = a * 2
+    assert second.pool() == first.pool()
+    x.fill_(5)
+    first.replay()
+    second.replay()
+    assert torch.equal(b.cpu(), torch.full((10,), 12.0))
+
+
+def test_memory_goes_back_after_reset(device: str, device_module: ModuleType) -> None:
+    gc.collect()
+    device_module.empty_cache()
+    before = device_module.memory_reserved()
+    x = torch.ones(8 << 20, device=device)
+    graph, stream = capture()
+    with stream, graph:
+        y = x * 2
+    graph.replay()
+    del x, y
+    graph.reset()
+    del graph
+    gc.collect()
+    device_module.empty_cache()
+    assert device_module.memory_reserved() == before
+
+
+def test_a_graph_can_be_captured_again_after_reset(device: str) -> None:
+    x = torch.ones(10, device=device)
+    graph, stream = capture()
+    with stream, graph:
+        x += 1
+    with pytest.raises(RuntimeError, match="reset"), stream:
+        graph.capture_begin()
+    graph.reset()
+    with stream, graph:
+        x *= 3
+    graph.replay()
+    assert torch.equal(x.cpu(), torch.full((10,), 3.0))
+
+
+def test_keep_graph_and_dump(device: str, tmp_path: Path) -> None:
+    x = torch.ones(10, device=device)
+    graph, stream = capture(keep_graph=True)
+    graph.enable_debug_mode()
+    with stream, graph:
+        x += 1
+        x.zero_()
+    graph.instantiate()
+    graph.replay()
+    graph.debug_dump(str(tmp_path / "graph.dot"))
+    text = (tmp_path / "graph.dot").read_text()
+    assert text.startswith("digraph")
+    assert "->" in text
+
+
+@pytest.mark.parametrize("how", ["item", "synchronize", "cpu", "nonzero"])
+def test_what_waits_for_values_is_refused(how: str, device: str, device_module: ModuleType) -> None:
+    x = torch.ones(10, device=device)
+    graph, stream = capture()
+
+    def work() -> None:
+        with stream, graph:
+            y = x + 1
+            if how == "item":
+                y.sum().item()
+            elif how == "synchronize":
+                stream.synchronize()
+            elif how == "cpu":
+                y.cpu()
+            else:
+                y.nonzero()
+
+    with pytest.raises((RuntimeError, NotImplementedError), match=r"captur"):
+        work()
+    # The stream, and the device, are as usable as before.
+    with stream:
+        assert torch.equal((x + 1).cpu(), torch.full((10,), 2.0))
+    again, _ = capture()
+    with stream, again:
+        x += 1
+    again.replay()
+    assert torch.equal(x.cpu(), torch.full((10,), 2.0))
+
+
+def test_replay_needs_a_capture() -> None:
+    with pytest.raises(RuntimeError, match="holds nothing"):
+        torch.accelerator.Graph().replay()
+    with pytest.raises(RuntimeError, match="capture_begin"):
+        torch.accelerator.Graph().capture_end()
+
+
+def test_one_capture_a_device(device: str) -> None:
+    x = torch.ones(4, device=device)
+    graph, stream = capture()
+    with stream, graph:
+        with pytest.raises(RuntimeError, match="another graph is being captured"):
+            torch.accelerator.Graph().capture_begin()
+        x += 1
+    graph.replay()
+    assert torch.equal(x.cpu(), torch.full((4,), 2.0))
