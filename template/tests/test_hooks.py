@@ -67,7 +67,7 @@ IDS = [interface.name for interface in INTERFACES]
 def body_of(struct: str, header: Path) -> str:
     """Return the text between the braces of a struct or class, without comments."""
     text = COMMENT.sub("", header.read_text())
-    start = re.search(rf"\b(?:struct|class)\s+(?:\w+\s+)?{struct}\b[^;{{]*{{", text)
+    start = re.search(rf"\b(?:struct|class)\s+(?:\w+\s+)?{struct}\b" + r"[^;{]*[{]", text)
     assert start, f"{header} has no {struct} any more"
     depth, end = 1, start.end()
     while depth:
