@@ -30,6 +30,9 @@ pytestmark = pytest.mark.build
 
 SCRATCH = ROOT / "build" / "tests"
 PROJECTS = ["openreg", "acme", "zz", "very_long"]
+# All launch modes of the emulated device, each with a project of its own: the tests are the same, and are long.
+LAUNCH_MODES = {"openreg": "inline", "acme": "async", "zz": "blocking", "very_long": "inline"}
+SANITIZERS = {"address": "address,undefined", "thread": "thread"}
 QUICKSTART = Path("examples") / "quickstart.py"
 
 
@@ -193,7 +196,8 @@ def test_autoload_can_be_switched_off(built: Built) -> None:
 
 
 def test_projects_own_tests(built: Built) -> None:
-    done = built.run("-m", "pytest", "-q", "-p", "no:cacheprovider", "tests", cwd=built.project)
+    mode = {f"{built.answers['sdk_name'].upper()}_LAUNCH": LAUNCH_MODES[built.name]}
+    done = built.run("-m", "pytest", "-q", "-p", "no:cacheprovider", "tests", cwd=built.project, env=mode)
     print("\n".join(done.stdout.splitlines()[-15:]))
     assert done.returncode == 0, done.stdout[-8000:] + done.stderr[-2000:]
 
@@ -206,19 +210,30 @@ def test_quickstart(built: Built) -> None:
     assert built.device in done.stdout
 
 
-def test_sdk_unit_tests(built: Built) -> None:
-    """The SDK builds alone, with its C++ tests, if GoogleTest is there (CI demands it)."""
-    if built.name not in {"openreg", "zz"}:
-        pytest.skip("two names are enough")
+def _test_sdk(built: Built, folder: str, *options: str) -> None:
+    """Builds the SDK alone, with its C++ tests, and runs them. Skips without GoogleTest, which CI demands."""
     sdk = built.project / "third_party" / built.answers["sdk_name"]
-    build = SCRATCH / built.name / "sdk"
+    build = SCRATCH / built.name / folder
     env = built.environment.variables()
-    configured = _checked("cmake", "-G", "Ninja", "-S", str(sdk), "-B", str(build), cwd=SCRATCH, env=env)
+    configured = _checked("cmake", "-G", "Ninja", "-S", str(sdk), "-B", str(build), *options, cwd=SCRATCH, env=env)
     _checked("cmake", "--build", str(build), cwd=SCRATCH, env=env)
     if "GoogleTest was not found" in configured and not os.environ.get("REQUIRE_GTEST"):
         pytest.skip("GoogleTest is not installed")
     out = _checked("ctest", "--test-dir", str(build), "--output-on-failure", "--no-tests=error", cwd=SCRATCH, env=env)
     print(out[-600:])
+
+
+def test_sdk_unit_tests(built: Built) -> None:
+    if built.name not in {"openreg", "zz"}:
+        pytest.skip("two names are enough")
+    _test_sdk(built, "sdk")
+
+
+@pytest.mark.parametrize("sanitizer", SANITIZERS)
+def test_sdk_under_sanitizers(built: Built, sanitizer: str) -> None:
+    if built.name != "openreg":
+        pytest.skip("once is enough: names change nothing that a sanitizer sees")
+    _test_sdk(built, f"sdk-{sanitizer}", f"-DSDK_SANITIZE={SANITIZERS[sanitizer]}")
 
 
 def test_editable_install(built: Built, tmp_path: Path) -> None:

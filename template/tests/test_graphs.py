@@ -172,7 +172,7 @@ def test_replay_takes_its_turn_on_the_current_stream(device: str) -> None:
     with stream, graph:
         x += 1
     with torch.Stream(device):
-        for i in range(20):
+        for _ in range(20):
             x.mul_(2)
             graph.replay()
         value = x.cpu()
