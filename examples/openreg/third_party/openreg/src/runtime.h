@@ -15,6 +15,7 @@
 #include "graph.h"
 #include "handle_table.h"
 #include "host_memory.h"
+#include "ipc.h"
 #include "settings.h"
 #include "status.h"
 #include "stream.h"
@@ -42,6 +43,7 @@ class Runtime {
   HandleTable<GraphSlot, 0x57, 16> graphs;
   HandleTable<GraphExec, 0x58, 16> graph_execs;
   Captures captures;
+  Ipc ipc;
 
   LaunchMode mode() const { return mode_; }
 

@@ -63,7 +63,7 @@ typedef enum orError_t {
   orErrorMemoryAllocation = 2,  // the device or the host has not enough memory
   orErrorInitialization = 3,  // the SDK could not be set up
   orErrorInvalidDevice = 4,  // no device has this index
-  orErrorInvalidHandle = 5,  // not a live stream, event or graph, or one of another device
+  orErrorInvalidHandle = 5,  // not a live stream, event or graph, one of another device, or no handle for other processes
   orErrorNotReady = 6,  // the work is still pending
   orErrorInvalidPointer = 7,  // unknown, freed or foreign pointer, or not the start of an allocation
   orErrorInvalidMemcpyDirection = 8,  // the kind of copy contradicts the pointers
@@ -117,6 +117,11 @@ typedef struct orEvent* orEvent_t;
 typedef struct orGraph* orGraph_t;  // captured work
 typedef struct orGraphExec* orGraphExec_t;  // captured work that can be launched
 typedef void (*orKernel_t)(void* args);
+
+// Opaque bytes that may be sent to another process by any means.
+typedef struct orIpcMemHandle_t {
+  char reserved[64];
+} orIpcMemHandle_t;
 
 typedef struct orDeviceProp {
   char name[256];
@@ -201,7 +206,7 @@ OPENREG_API orError_t orMalloc(void** pointer, size_t size);
 // Gives device memory of any device back to the system. Waits first for the work of that device submitted before, unless
 // called from inside a kernel or host function: then the caller vouches that nothing uses the memory any more.
 // NULL is allowed and does nothing.
-// orErrorInvalidPointer: not the start of a live allocation of orMalloc (foreign, interior, already freed).
+// orErrorInvalidPointer: not the start of a live allocation of orMalloc (foreign, interior, already freed, of another process).
 OPENREG_API orError_t orFree(void* pointer);
 
 // Allocates pinned host memory, aligned to a page and filled with zeros. It is the host's: read and write it freely. Only
@@ -245,6 +250,26 @@ OPENREG_API orError_t orPointerGetAttributes(orPointerAttributes* attributes, co
 // process. Kernel addresses are for functions that run on the device; whoever uses them elsewhere gives up the protection
 // and the order of streams.
 OPENREG_API orError_t orGetKernelAddressOffset(ptrdiff_t* offset);
+
+// ---- Other processes ------------------------------------------------------------------------------------------------
+// One process makes a handle and passes its bytes to another one of the same user, which opens it. Both have to run.
+
+// Makes the handle of an allocation of orMalloc, the same one each time. It is valid until the allocation is freed. Free
+// the memory only when nobody has it open any more: else they see other data, later allocations among it.
+// orErrorInvalidPointer: not the start of a live allocation. orErrorNotSupported: it is memory of another process.
+OPENREG_API orError_t orIpcGetMemHandle(orIpcMemHandle_t* handle, void* pointer);
+
+// Makes the memory of a handle usable in this process. *pointer is a device address on the device of the same index, for
+// kernels, copies and fills; the memory does not count as allocated here. Opening a handle again gives the same address, and
+// has to be closed once more. What is open stays readable if the other process ends.
+// orErrorInvalidHandle: no handle, of memory that was freed, or of a process that has ended.
+// orErrorInvalidDevice: this process has fewer devices. orErrorMemoryAllocation: no addresses are left.
+// orErrorNotSupported: this process made the handle itself, or the system forbids to open memory of the other one.
+OPENREG_API orError_t orIpcOpenMemHandle(void** pointer, orIpcMemHandle_t handle);
+
+// Undoes one orIpcOpenMemHandle. Waits like orFree.
+// orErrorInvalidPointer: not an address that orIpcOpenMemHandle gave, or closed before.
+OPENREG_API orError_t orIpcCloseMemHandle(void* pointer);
 
 // ---- Streams --------------------------------------------------------------------------------------------------------
 

@@ -55,6 +55,7 @@ orError_t orFree(void* pointer) {
     if (thread.depth == 0 && device->memory.isStart(address) && !WorkerPool::exiting()) {
       EMULATOR_TRY(device->drain(thread));
     }
+    runtime.ipc.withdraw(address);
     return device->memory.release(address);
   });
 }

@@ -30,6 +30,37 @@ bool commit(std::uintptr_t address, std::size_t size);
 // Gives pages back to the system; `offset` is relative to the object that is mapped at `mapping`. The content is lost.
 void discard(Backing backing, std::uintptr_t mapping, std::size_t offset, std::size_t size);
 
+// A process, told apart from an earlier one with the same number where the system allows it.
+struct ProcessId {
+  std::uint32_t number = 0;
+  std::uint64_t started = 0;
+
+  bool operator==(const ProcessId&) const = default;
+};
+ProcessId thisProcess();
+bool isRunning(const ProcessId& process);
+
+// By this number, and the ProcessId, another process of the same user finds the object.
+std::uint64_t nameOf(Backing backing);
+
+// kNoBacking if it is not there, or the system refuses.
+Backing openBacking(const ProcessId& process, std::uint64_t name);
+void closeBacking(Backing backing);
+
+// What offsets and addresses given to mapPart must be multiples of.
+std::size_t mapUnit();
+
+// Maps a part of an object at `address`, inside of a reserved range; unmapPart takes its access away again.
+bool mapPart(Backing backing, std::uintptr_t address, std::size_t offset, std::size_t size);
+void unmapPart(std::uintptr_t address, std::size_t size);
+
+// Maps an object where there is room; null if the system refuses.
+void* mapAnywhere(Backing backing, std::size_t size);
+void unmapAnywhere(void* address, std::size_t size);
+
+// A number that nobody can guess.
+std::uint64_t randomNumber();
+
 // Page-aligned zeroed host memory, null if there is none.
 void* allocateHost(std::size_t size);
 void freeHost(void* pointer, std::size_t size);

@@ -1,5 +1,7 @@
-// Linux, macOS and the like: memory and threads. Signals are in posix_fault.cpp.
+// Linux, macOS and the like: memory and threads. Signals are in posix_fault.cpp, other processes in posix_process.cpp.
 #include "platform.h"
+
+#include "posix_process.h"
 
 #include <fcntl.h>
 #include <pthread.h>
@@ -8,7 +10,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <atomic>
 #include <cstdio>
 #include <cstdlib>
 #include <new>
@@ -43,12 +44,8 @@ int openSharedMemory() {
     return memfd;
   }
 #endif
-  static std::atomic<int> serial{0};
-  char name[64];
-  std::snprintf(name, sizeof(name), "/dm-%ld-%d", static_cast<long>(getpid()), serial.fetch_add(1));
-  const int shared = shm_open(name, O_RDWR | O_CREAT | O_EXCL, 0600);
+  const int shared = openNamedMemory();
   if (shared >= 0) {
-    shm_unlink(name);
     return shared;
   }
   std::FILE* const file = std::tmpfile();
