@@ -50,6 +50,7 @@ PointerInfo pointerInfo(const void* pointer) {
     case orMemoryTypeDevice:
       info.type = MemoryType::Device;
       info.device = attributes.device;
+      info.base = attributes.basePointer;
       break;
     case orMemoryTypeHost:
       info.type = MemoryType::Host;

@@ -29,6 +29,7 @@ enum class MemoryType { Unregistered,
 struct PointerInfo {
   MemoryType type = MemoryType::Unregistered;
   int device = -1;
+  void* base = nullptr;  // start of the allocation around the pointer
 };
 BACKEND_API PointerInfo pointerInfo(const void* pointer);
 

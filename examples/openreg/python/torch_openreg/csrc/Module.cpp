@@ -10,6 +10,7 @@
 
 #include "DeviceMemory.h"
 #include "HostMemory.h"
+#include "Ipc.h"
 #include "MemorySnapshot.h"
 #include "aten/FallbackPolicy.h"
 #include "runtime/DeviceProperties.h"
@@ -131,6 +132,7 @@ extern "C" C10_EXPORT PyObject* createExtensionModule() {
     openreg::bindDeviceMemory(m);
     openreg::bindMemorySnapshot(m);
     openreg::bindFallback(m);
+    openreg::bindIpc(m);
     return m.release().ptr();
   } catch (py::error_already_set& error) {
     error.restore();

@@ -42,12 +42,12 @@ std::uint32_t processNumber() {
 std::uint64_t startOf(std::uint32_t process) {
   char text[512];
   std::snprintf(text, sizeof(text), "/proc/%lu/stat", static_cast<unsigned long>(process));
-  const int file = open(text, O_RDONLY | O_CLOEXEC);
+  const int file = ::open(text, O_RDONLY | O_CLOEXEC);
   if (file < 0) {
     return 0;
   }
-  const ssize_t length = read(file, text, sizeof(text) - 1);
-  close(file);
+  const ssize_t length = ::read(file, text, sizeof(text) - 1);
+  ::close(file);
   text[length > 0 ? length : 0] = '\0';
   // The second field, the name, is in brackets and may hold anything. The third is the state, the start is the 22nd.
   const char* at = std::strrchr(text, ')');
@@ -147,7 +147,7 @@ Backing openBacking(const ProcessId& process, std::uint64_t name) {
   char path[64];
   std::snprintf(path, sizeof(path), "/proc/%lu/fd/%llu", static_cast<unsigned long>(process.number), static_cast<unsigned long long>(name));
   // Not waiting: the number may be that of another file by now.
-  const int descriptor = open(path, O_RDWR | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+  const int descriptor = ::open(path, O_RDWR | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
 #else
   const int descriptor = shm_open(Name(process.number, name).text, O_RDWR, 0);
 #endif
@@ -155,7 +155,7 @@ Backing openBacking(const ProcessId& process, std::uint64_t name) {
 }
 
 void closeBacking(Backing backing) {
-  close(static_cast<int>(backing));
+  ::close(static_cast<int>(backing));
 }
 
 std::size_t mapUnit() {

@@ -1,0 +1,45 @@
+#include "device/Ipc.h"
+
+#include <openreg/openreg.h>
+
+#include <c10/util/Exception.h>
+
+#include <cstring>
+
+#include "device/Error.h"
+
+namespace openreg::device {
+namespace {
+
+template <class Handle>
+std::string toBytes(const Handle& handle) {
+  return {handle.reserved, sizeof(handle.reserved)};
+}
+
+template <class Handle>
+Handle fromBytes(const std::string& bytes) {
+  Handle handle{};
+  TORCH_CHECK_VALUE(bytes.size() == sizeof(handle.reserved), "a handle from another process has ", sizeof(handle.reserved), " bytes, but this one has ", bytes.size());
+  std::memcpy(handle.reserved, bytes.data(), bytes.size());
+  return handle;
+}
+
+}  // namespace
+
+std::string exportMemory(void* base) {
+  orIpcMemHandle_t handle{};
+  DEVICE_CHECK(orIpcGetMemHandle(&handle, base));
+  return toBytes(handle);
+}
+
+void* openMemory(const std::string& handle) {
+  void* pointer = nullptr;
+  DEVICE_CHECK(orIpcOpenMemHandle(&pointer, fromBytes<orIpcMemHandle_t>(handle)));
+  return pointer;
+}
+
+void closeMemory(void* pointer) {
+  DEVICE_CHECK(orIpcCloseMemHandle(pointer));
+}
+
+}  // namespace openreg::device

@@ -1,0 +1,13 @@
+#pragma once
+
+#include <cstdint>
+
+namespace openreg {
+
+// The number of this process, never 0.
+uint64_t currentProcess();
+
+// Whether a process with this number runs. One that has ended counts as running until its parent has asked for its exit code.
+bool isProcessRunning(uint64_t process);
+
+}  // namespace openreg

@@ -1,0 +1,44 @@
+#include "Ipc.h"
+
+#include <torch/csrc/DynamicTypes.h>
+#include <torch/csrc/Exceptions.h>
+
+#include <string>
+#include <utility>
+
+#include "runtime/Ipc.h"
+
+namespace py = pybind11;
+
+namespace openreg {
+namespace {
+
+template <typename Function>
+auto callIpc(Function&& function) {
+  return torch::wrap_pybind_function_no_gil(std::forward<Function>(function));
+}
+
+py::tuple toTuple(const SharedStorage& shared) {
+  return py::make_tuple(static_cast<int>(shared.device), shared.nbytes, py::bytes(shared.memory), shared.offset, py::bytes(shared.ticket.table), shared.ticket.index, shared.ticket.serial);
+}
+
+SharedStorage fromTuple(const py::tuple& parts) {
+  SharedStorage shared;
+  shared.device = static_cast<c10::DeviceIndex>(parts[0].cast<int>());
+  shared.nbytes = parts[1].cast<size_t>();
+  shared.memory = parts[2].cast<std::string>();
+  shared.offset = parts[3].cast<size_t>();
+  shared.ticket = {parts[4].cast<std::string>(), parts[5].cast<int64_t>(), parts[6].cast<uint64_t>()};
+  return shared;
+}
+
+}  // namespace
+
+void bindIpc(py::module_& m) {
+  m.def("_share_storage", [](const py::object& storage) { return toTuple(callIpc(shareStorage)(torch::createStorage(storage.ptr()))); }, py::arg("storage"));
+  m.def("_open_storage", [](const py::tuple& shared) { return py::reinterpret_steal<py::object>(torch::createPyObject(callIpc(openStorage)(fromTuple(shared)))); }, py::arg("shared"));
+  m.def("_decline_storage", [](const py::tuple& shared) { callIpc(declineStorage)(fromTuple(shared)); }, py::arg("shared"));
+  m.def("_collect_shared_storages", callIpc(collectSharedStorages));
+}
+
+}  // namespace openreg
