@@ -26,12 +26,17 @@ std::int64_t now() {
 
 void Completion::complete() {
   std::vector<Stream*> parked;
+  std::function<void()> then;
   {
     const std::lock_guard lock(mutex_);
     time_ = now();
     done_.store(true, std::memory_order_release);
     parked.swap(parked_);
+    then.swap(then_);
     arrived_.notify_all();
+  }
+  if (then) [[unlikely]] {
+    then();
   }
   for (Stream* const stream : parked) {
     stream->resume();
@@ -45,6 +50,17 @@ void Completion::wait() {
   }
   std::unique_lock lock(mutex_);
   arrived_.wait(lock, [this] { return done_.load(std::memory_order_relaxed); });
+}
+
+void Completion::then(std::function<void()> function) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (!done_.load(std::memory_order_relaxed)) {
+      then_ = std::move(function);
+      return;
+    }
+  }
+  function();
 }
 
 bool Completion::park(Stream& stream) {

@@ -1,5 +1,6 @@
 #include "ipc.h"
 
+#include "ipc_event.h"
 #include "runtime.h"
 
 namespace emulator {
@@ -126,18 +127,22 @@ void Ipc::withdraw(std::uintptr_t address) {
   }
 }
 
+Status Ipc::findPeer(const IpcHandle& handle, std::shared_ptr<Peer>* peer) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (board_ != nullptr && handle.exporter == exporter_) {
+      return fail(Status::NotSupported, "this process made the handle itself; use what it was made from");
+    }
+  }
+  return Peer::open(handle, peer);
+}
+
 Status Ipc::openMemory(Runtime& runtime, const IpcHandle& handle, void** pointer) {
   if (handle.magic != kMemoryMagic || handle.slot >= Board::kMemorySlots || handle.serial == 0) {
     return fail(Status::InvalidHandle, "these bytes are no handle of memory; pass on the bytes as they were given");
   }
-  {
-    const std::lock_guard lock(mutex_);
-    if (board_ != nullptr && handle.exporter == exporter_) {
-      return fail(Status::NotSupported, "this process made the handle itself; use the pointer that it was made from");
-    }
-  }
   std::shared_ptr<Peer> peer;
-  if (const Status status = Peer::open(handle, &peer); status != Status::Success) {
+  if (const Status status = findPeer(handle, &peer); status != Status::Success) {
     return status;
   }
   const MemorySlot& slot = peer->board->memory[handle.slot];
@@ -163,6 +168,56 @@ Status Ipc::openMemory(Runtime& runtime, const IpcHandle& handle, void** pointer
   const Status status = window.open(key, backing, offset, size, pointer);
   platform::closeBacking(backing);
   return status;
+}
+
+Status Ipc::shareEvent(int device, std::shared_ptr<SharedEvent>* event) {
+  const std::lock_guard lock(mutex_);
+  if (const Status status = requireBoard(); status != Status::Success) {
+    return status;
+  }
+  if (free_events_.empty()) {
+    if (event_count_ == Board::kEventSlots) {
+      return fail(Status::MemoryAllocation, "%zu events are shared with other processes already; destroy some", Board::kEventSlots);
+    }
+    free_events_.reserve(event_count_ + 1);
+    free_events_.push_back(event_count_++);
+  }
+  const std::uint32_t index = free_events_.back();
+  EventSlot& slot = board_->events[index];
+  *event = std::make_shared<SharedEvent>(*this, makeHandle(kEventMagic, index, ++last_serial_), slot);
+  free_events_.pop_back();
+  for (EventSlot::Mark& mark : slot.marks) {
+    mark.done.store(slot.recorded.load());
+  }
+  slot.device.store(static_cast<std::uint32_t>(device));
+  slot.serial.store(last_serial_);
+  return Status::Success;
+}
+
+void Ipc::takeBackEvent(std::uint32_t slot) {
+  const std::lock_guard lock(mutex_);
+  board_->events[slot].serial.store(0);
+  free_events_.push_back(slot);
+}
+
+Status Ipc::openEvent(Runtime& runtime, const IpcHandle& handle, std::shared_ptr<SharedEvent>* event) {
+  if (handle.magic != kEventMagic || handle.slot >= Board::kEventSlots || handle.serial == 0) {
+    return fail(Status::InvalidHandle, "these bytes are no handle of an event; pass on the bytes as they were given");
+  }
+  std::shared_ptr<Peer> peer;
+  if (const Status status = findPeer(handle, &peer); status != Status::Success) {
+    return status;
+  }
+  EventSlot& slot = peer->board->events[handle.slot];
+  const std::uint32_t device = slot.device.load();
+  if (slot.serial.load() != handle.serial) {
+    return fail(Status::InvalidHandle, "process %lu has destroyed the event of this handle; keep it until it is not used any more", static_cast<unsigned long>(handle.process));
+  }
+  if (device >= static_cast<std::uint32_t>(runtime.deviceCount())) {
+    return fail(Status::InvalidDevice, "the event is of device %u of process %lu, and this process has %d devices; give it as many", device, static_cast<unsigned long>(handle.process), runtime.deviceCount());
+  }
+  *event = std::make_shared<SharedEvent>(std::move(peer), handle, slot);
+  return Status::Success;
 }
 
 }  // namespace emulator

@@ -1,4 +1,4 @@
-// Memory that is shared with other processes.
+// What is shared with other processes.
 #pragma once
 
 #include <atomic>
@@ -16,6 +16,7 @@ namespace emulator {
 class Runtime;
 struct Allocation;
 struct Device;
+class SharedEvent;
 
 // The board of another process, for as long as it is needed.
 class Peer {
@@ -41,10 +42,18 @@ class Ipc {
 
   Status openMemory(Runtime& runtime, const IpcHandle& handle, void** pointer);
 
+  // A new event for a device.
+  Status shareEvent(int device, std::shared_ptr<SharedEvent>* event);
+  void takeBackEvent(std::uint32_t slot);
+
+  Status openEvent(Runtime& runtime, const IpcHandle& handle, std::shared_ptr<SharedEvent>* event);
+
  private:
   static constexpr std::uint32_t kMemoryMagic = 0x4d637069;
+  static constexpr std::uint32_t kEventMagic = 0x45637069;
 
   Status requireBoard();
+  Status findPeer(const IpcHandle& handle, std::shared_ptr<Peer>* peer);
   IpcHandle makeHandle(std::uint32_t magic, std::uint32_t slot, std::uint64_t serial) const;
 
   std::mutex mutex_;
@@ -57,6 +66,9 @@ class Ipc {
   std::atomic<bool> has_exports_{false};
   std::map<std::uintptr_t, std::uint32_t> exports_;  // slot by address
   std::vector<std::uint32_t> free_slots_;
+
+  std::uint32_t event_count_ = 0;
+  std::vector<std::uint32_t> free_events_;
 };
 
 }  // namespace emulator

@@ -33,13 +33,31 @@ struct MemorySlot {
   std::atomic<std::uint32_t> device;
 };
 
+// The marks of the recordings of an event are used in turn, for ever: a process that was late, or has died, cannot make a
+// mistake about who owns the slot by now.
+struct EventSlot {
+  static constexpr std::size_t kMarks = 16;
+
+  struct Mark {
+    std::atomic<std::uint64_t> done;  // the highest number that is complete
+    std::atomic<std::uint64_t> author;
+  };
+
+  std::atomic<std::uint64_t> serial;
+  std::atomic<std::uint64_t> recorded;  // the number of the latest recording
+  std::atomic<std::uint32_t> device;
+  Mark marks[kMarks];
+};
+
 struct Board {
-  static constexpr std::uint64_t kMagic = 0x31302d6472616f62;  // changes with the layout
+  static constexpr std::uint64_t kMagic = 0x32302d6472616f62;  // changes with the layout
   static constexpr std::size_t kMemorySlots = 16384;
+  static constexpr std::size_t kEventSlots = 4096;
 
   std::atomic<std::uint64_t> magic;
   std::atomic<std::uint64_t> exporter;
   MemorySlot memory[kMemorySlots];
+  EventSlot events[kEventSlots];
 };
 static_assert(std::atomic<std::uint64_t>::is_always_lock_free);
 

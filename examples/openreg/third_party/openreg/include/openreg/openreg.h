@@ -96,7 +96,7 @@ typedef enum orEventFlags {
   orEventDefault = 0,  // takes the time
   orEventBlockingSync = 1,  // a hint: waiting should not burn the processor; here no wait does
   orEventDisableTiming = 2,
-  orEventInterprocess = 4  // orErrorNotSupported in this version
+  orEventInterprocess = 4  // other processes can use it; together with orEventDisableTiming
 } orEventFlags;
 
 // For orStreamBeginCapture: whom a capture keeps from synchronous calls that might disturb it, that is orMemcpy and orMemset.
@@ -122,6 +122,9 @@ typedef void (*orKernel_t)(void* args);
 typedef struct orIpcMemHandle_t {
   char reserved[64];
 } orIpcMemHandle_t;
+typedef struct orIpcEventHandle_t {
+  char reserved[64];
+} orIpcEventHandle_t;
 
 typedef struct orDeviceProp {
   char name[256];
@@ -271,6 +274,20 @@ OPENREG_API orError_t orIpcOpenMemHandle(void** pointer, orIpcMemHandle_t handle
 // orErrorInvalidPointer: not an address that orIpcOpenMemHandle gave, or closed before.
 OPENREG_API orError_t orIpcCloseMemHandle(void* pointer);
 
+// Makes the handle of an event, the same one each time. It is valid until the event is destroyed here; to all others it
+// counts as complete from then on.
+// orErrorInvalidHandle: not a live event. orErrorInvalidValue: made without orEventInterprocess.
+OPENREG_API orError_t orIpcGetEventHandle(orIpcEventHandle_t* handle, orEvent_t event);
+
+// Makes an event of this process that is the same as the one of the handle, to be destroyed like any other. Each process may
+// record it on its streams of the device of the same index; all of them query and wait for the latest recording. Waits learn
+// of another process's progress with a delay of up to a millisecond. If a process ends before it has come to what it
+// recorded, streams that wait for it go on, and query and synchronise give orErrorLaunchFailure.
+// A recording fails with orErrorNotSupported if the 16 before it are all pending.
+// orErrorInvalidHandle: no handle, of an event that was destroyed, or of a process that has ended.
+// orErrorInvalidDevice, orErrorNotSupported: as for orIpcOpenMemHandle.
+OPENREG_API orError_t orIpcOpenEventHandle(orEvent_t* event, orIpcEventHandle_t handle);
+
 // ---- Streams --------------------------------------------------------------------------------------------------------
 
 // Makes a stream of priority 0 on the current device.
@@ -311,7 +328,7 @@ OPENREG_API orError_t orStreamGetDevice(orStream_t stream, int* device);
 // Makes an event for the streams of the current device, with timing.
 OPENREG_API orError_t orEventCreate(orEvent_t* event);
 
-// orErrorInvalidValue: unknown flag. orErrorNotSupported: orEventInterprocess.
+// orErrorInvalidValue: unknown flag, or orEventInterprocess without orEventDisableTiming.
 OPENREG_API orError_t orEventCreateWithFlags(orEvent_t* event, unsigned int flags);
 
 // Ends the life of the handle and returns at once; streams that wait for it are still released.

@@ -2,11 +2,16 @@
 #include "api.h"
 
 #include <bit>
+#include <memory>
+#include <utility>
+
+#include "../ipc_event.h"
 
 using namespace emulator;
 using namespace emulator::api;
 
 static_assert(sizeof(IpcHandle) == sizeof(orIpcMemHandle_t));
+static_assert(sizeof(IpcHandle) == sizeof(orIpcEventHandle_t));
 
 orError_t orIpcGetMemHandle(orIpcMemHandle_t* handle, void* pointer) {
   return callRuntime(__func__, [&](Runtime& runtime, ThreadState&) {
@@ -48,5 +53,32 @@ orError_t orIpcCloseMemHandle(void* pointer) {
       EMULATOR_TRY(device->drain(thread));
     }
     return device->memory.imports.close(address);
+  });
+}
+
+orError_t orIpcGetEventHandle(orIpcEventHandle_t* handle, orEvent_t event) {
+  return callEvent(__func__, event, [&](Runtime&, ThreadState&, Event& target) {
+    EMULATOR_TRY(requireOutput(handle, "handle"));
+    IpcHandle made;
+    EMULATOR_TRY(target.share(&made));
+    *handle = std::bit_cast<orIpcEventHandle_t>(made);
+    return Status::Success;
+  });
+}
+
+orError_t orIpcOpenEventHandle(orEvent_t* event, orIpcEventHandle_t handle) {
+  return callRuntime(__func__, [&](Runtime& runtime, ThreadState&) {
+    EMULATOR_TRY(requireOutput(event, "event"));
+    std::shared_ptr<SharedEvent> shared;
+    EMULATOR_TRY(runtime.ipc.openEvent(runtime, std::bit_cast<IpcHandle>(handle), &shared));
+    const auto entry = runtime.events.acquire();
+    if (entry.object == nullptr) {
+      return fail(Status::MemoryAllocation, "there are too many events; destroy some");
+    }
+    entry.object->open(shared->device(), Event::kInterprocess | Event::kDisableTiming);
+    entry.object->adopt(std::move(shared));
+    runtime.events.publish(entry.handle);
+    *event = reinterpret_cast<orEvent_t>(entry.handle);
+    return Status::Success;
   });
 }

@@ -33,7 +33,7 @@ void discard(Backing backing, std::uintptr_t mapping, std::size_t offset, std::s
 // A process, told apart from an earlier one with the same number where the system allows it.
 struct ProcessId {
   std::uint32_t number = 0;
-  std::uint64_t started = 0;
+  std::uint64_t started = 0;  // 0: not known
 
   bool operator==(const ProcessId&) const = default;
 };

@@ -133,7 +133,7 @@ ProcessId thisProcess() {
 bool isRunning(const ProcessId& process) {
 #if defined(__linux__)
   if (const std::uint64_t started = startOf(process.number); started != 0) {
-    return started == process.started;
+    return process.started == 0 || started == process.started;
   }
   // Ended, or /proc is not there.
   return process.started == 0 && kill(static_cast<pid_t>(process.number), 0) == 0;

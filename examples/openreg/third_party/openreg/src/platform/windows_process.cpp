@@ -80,7 +80,7 @@ bool isRunning(const ProcessId& process) {
   if (handle == nullptr) {
     return false;
   }
-  const bool running = WaitForSingleObject(handle, 0) == WAIT_TIMEOUT && startOf(handle) == process.started;
+  const bool running = WaitForSingleObject(handle, 0) == WAIT_TIMEOUT && (process.started == 0 || startOf(handle) == process.started);
   CloseHandle(handle);
   return running;
 }
