@@ -1,24 +1,13 @@
 #include "completion.h"
 
 #include <chrono>
-#if defined(__x86_64__) || defined(_M_X64)
-#include <immintrin.h>
-#endif
+#include <thread>
 
+#include "platform/platform.h"
 #include "stream.h"
+#include "worker_pool.h"
 
 namespace emulator {
-
-namespace {
-
-// Leaves the core to its other hardware thread for a moment.
-void pause() {
-#if defined(__x86_64__) || defined(_M_X64)
-  _mm_pause();
-#endif
-}
-
-}  // namespace
 
 std::int64_t now() {
   return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch()).count();
@@ -44,9 +33,11 @@ void Completion::complete() {
 }
 
 void Completion::wait() {
+  const WorkerPool::Waiter waiter;
   // What is short is over sooner than a thread falls asleep and wakes up.
   for (int spin = 0; spin < 500 && !done(); ++spin) {
-    pause();
+    // The worker may be waiting for this very core.
+    spin % 8 == 7 ? std::this_thread::yield() : platform::pause();
   }
   std::unique_lock lock(mutex_);
   arrived_.wait(lock, [this] { return done_.load(std::memory_order_relaxed); });

@@ -74,6 +74,13 @@ class Runtime {
     return event;
   }
 
+  // Has what is queued begin at once.
+  void hurry() {
+    for (const auto& device : devices_) {
+      device->workers.hurry();
+    }
+  }
+
   // Waits for all devices.
   Status drain(ThreadState& thread);
 

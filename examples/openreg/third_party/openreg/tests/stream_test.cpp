@@ -239,3 +239,40 @@ TEST(Stream, ManyThreadsSubmitToOneStream) {
   ASSERT_OK(orStreamSynchronize(stream));
   EXPECT_EQ(kThreads * kEach, total);
 }
+
+// However many threads are resting, and whatever the state of their rest: each stream that is ready gets one.
+TEST(Stream, StreamsThatNeedEachOtherRunTogether) {
+  SKIP_IF_BLOCKING();
+  const StreamGuard first;
+  const StreamGuard second;
+  for (const auto pause : {0, 1, 10, 60, 0}) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(pause));
+    std::atomic<int> arrived{0};
+    const auto meet = [](void* place) {
+      auto& arrived = *static_cast<std::atomic<int>*>(place);
+      ++arrived;
+      while (arrived < 2) {
+        std::this_thread::yield();
+      }
+    };
+    for (int round = 0; round < 5; ++round) {
+      arrived = 0;
+      ASSERT_OK(orLaunchHostFunc(meet, &arrived, first));
+      ASSERT_OK(orLaunchHostFunc(meet, &arrived, second));
+      EXPECT_OK(orDeviceSynchronize());
+    }
+  }
+}
+
+TEST(Stream, WorkBeginsThoughNobodyWaits) {
+  SKIP_IF_BLOCKING();
+  const StreamGuard stream;
+  for (const auto pause : {0, 1, 10, 60}) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(pause));
+    std::atomic<bool> done{false};
+    ASSERT_OK(orLaunchHostFunc([](void* place) { *static_cast<std::atomic<bool>*>(place) = true; }, &done, stream));
+    while (!done) {
+      std::this_thread::yield();
+    }
+  }
+}

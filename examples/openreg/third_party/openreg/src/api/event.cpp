@@ -75,8 +75,12 @@ orError_t orEventSynchronize(orEvent_t event) {
 }
 
 orError_t orEventQuery(orEvent_t event) {
-  return callEvent(__func__, event, [](Runtime&, ThreadState&, Event& target) {
-    return target.query();
+  return callEvent(__func__, event, [](Runtime& runtime, ThreadState&, Event& target) {
+    const Status status = target.query();
+    if (status == Status::NotReady) {
+      runtime.hurry();
+    }
+    return status;
   });
 }
 

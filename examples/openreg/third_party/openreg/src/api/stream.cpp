@@ -74,7 +74,11 @@ orError_t orStreamQuery(orStream_t stream) {
       return target.takeFailure();
     }
     EMULATOR_TRY(target.device().check());
-    return target.capturing() ? refuseWait(runtime, target) : Status::NotReady;
+    if (target.capturing()) {
+      return refuseWait(runtime, target);
+    }
+    runtime.hurry();
+    return Status::NotReady;
   });
 }
 

@@ -3,6 +3,9 @@
 
 #include <cstddef>
 #include <cstdint>
+#if defined(__x86_64__) || defined(_M_X64)
+#include <immintrin.h>
+#endif
 
 namespace emulator::platform {
 
@@ -15,6 +18,15 @@ inline constexpr std::size_t kHugePage = std::size_t{2} << 20;
 std::size_t pageSize();
 
 int hardwareThreads();
+
+// For a loop that waits for another thread: leaves the core to its other hardware thread for a moment.
+inline void pause() {
+#if defined(__x86_64__) || defined(_M_X64)
+  _mm_pause();
+#elif defined(__aarch64__) && !defined(_MSC_VER)
+  asm volatile("yield");
+#endif
+}
 
 // Two address ranges of `size` bytes each, aligned to kHugePage, without access and without memory. False if the system refuses.
 bool reserve(std::size_t size, std::uintptr_t* first, std::uintptr_t* second);
