@@ -66,6 +66,38 @@ def describe(name: str) -> dict[str, Any]:
     }
 
 
+def make_event(name: str, device: torch.device) -> torch.Event:
+    """Return a new event, and keep it."""
+    with torch.accelerator.device_index(device.index):
+        _kept[name] = torch.Event(device)
+        _kept[name].record()
+    return _kept[name]
+
+
+def record(name: str, tensor: str, value: float) -> None:
+    """Fill the tensor, and record the event behind that."""
+    stream = torch.Stream(_kept[tensor].device)
+    with stream:
+        _kept[tensor].fill_(value)
+        _kept[name].record()
+
+
+def wait_and_read(name: str, tensor: str) -> Any:
+    """Return the tensor as a stream sees it that has waited for the event."""
+    stream = torch.Stream(_kept[tensor].device)
+    _kept[name].wait(stream)
+    with stream:
+        return _kept[tensor].tolist()
+
+
+def query(name: str) -> bool:
+    return _kept[name].query()
+
+
+def synchronize(name: str) -> None:
+    _kept[name].synchronize()
+
+
 def allocated(device: str) -> int:
     return torch.get_device_module(device).memory_allocated()
 

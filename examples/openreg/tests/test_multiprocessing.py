@@ -303,6 +303,49 @@ def test_queue_and_arguments_of_a_process(device: str) -> None:
     assert (x.tolist(), parameter.tolist()) == ([0, 4, 8, 12, 16], [2.0, 2.0])
 
 
+@pytest.mark.parametrize("recorded", [False, True], ids=["new", "recorded"])
+def test_event(recorded: bool, device: str, other: Peer) -> None:
+    event = torch.Event(device, interprocess=True)
+    if recorded:
+        event.record()
+    x = torch.zeros(1000, device=device)
+    for name, value in [("event", event), ("x", x)]:
+        other(peer.keep, name, value)
+    assert other(peer.query, "event")
+    for i in range(5):
+        stream = torch.Stream(device)
+        with stream:
+            x.fill_(i)
+            event.record()
+        assert other(peer.wait_and_read, "event", "x") == [float(i)] * 1000
+        other(peer.record, "event", "x", i + 0.5)
+        stream.wait_event(event)
+        with stream:
+            assert x.tolist() == [i + 0.5] * 1000
+        event.synchronize()
+        assert event.query()
+    other(peer.drop, "event", "x")
+
+
+def test_event_of_the_other(second_device: torch.device, other: Peer) -> None:
+    event = other(peer.make_event, "event", second_device)
+    assert event.device == second_device
+    assert event.query()
+    x = other(peer.make, "x", [0.0] * 1000, str(second_device))
+    other(peer.record, "event", "x", 5)
+    event.synchronize()
+    assert x.tolist() == [5.0] * 1000
+    other(peer.drop, "event", "x")
+
+
+def test_events_that_cannot_be_sent(device: str) -> None:
+    with pytest.raises(ValueError, match="enable_timing=False"):
+        ForkingPickler.dumps(torch.Event(device, enable_timing=True))
+    message = bytes(ForkingPickler.dumps(torch.Event(device)))
+    with pytest.raises(RuntimeError, match="made the handle itself"):
+        pickle.loads(message)
+
+
 def test_receiver_and_sender_that_die(device: str, device_module: ModuleType) -> None:
     before = device_module.memory_allocated()
     dying = Peer()

@@ -6,7 +6,9 @@
 namespace openreg::device {
 EventHandle createEvent(bool timing) {
   orEvent_t event = nullptr;
-  DEVICE_CHECK(orEventCreateWithFlags(&event, timing ? orEventDefault : orEventDisableTiming));
+  // Nothing is shared before somebody asks for it.
+  const unsigned flags = timing ? orEventDefault : orEventDisableTiming | orEventInterprocess;
+  DEVICE_CHECK(orEventCreateWithFlags(&event, flags));
   return event;
 }
 

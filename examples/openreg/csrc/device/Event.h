@@ -9,7 +9,8 @@ namespace openreg::device {
 // The SDK's event, opaque to everything above the seam.
 using EventHandle = void*;
 
-BACKEND_API EventHandle createEvent(bool timing);  // on the current device
+// On the current device. Without timing, the event can be shared with other processes.
+BACKEND_API EventHandle createEvent(bool timing);
 BACKEND_API void destroyEvent(EventHandle event) noexcept;
 
 // Marks the present end of the stream's queue. Recording again moves the event; waits that were made before keep theirs.

@@ -7,6 +7,7 @@
 #include <cstring>
 
 #include "device/Error.h"
+#include "device/Handles.h"
 
 namespace openreg::device {
 namespace {
@@ -40,6 +41,18 @@ void* openMemory(const std::string& handle) {
 
 void closeMemory(void* pointer) {
   DEVICE_CHECK(orIpcCloseMemHandle(pointer));
+}
+
+std::string exportEvent(EventHandle event) {
+  orIpcEventHandle_t handle{};
+  DEVICE_CHECK(orIpcGetEventHandle(&handle, unwrapEvent(event)));
+  return toBytes(handle);
+}
+
+EventHandle openEvent(const std::string& handle) {
+  orEvent_t event = nullptr;
+  DEVICE_CHECK(orIpcOpenEventHandle(&event, fromBytes<orIpcEventHandle_t>(handle)));
+  return event;
 }
 
 }  // namespace openreg::device

@@ -11,6 +11,29 @@ device::EventHandle createEventOn(c10::DeviceIndex index, bool timing) {
   return device::createEvent(timing);
 }
 
+namespace {
+
+thread_local device::EventHandle offered_event = nullptr;
+
+}  // namespace
+
+void adoptEvent(c10::Event& event, c10::DeviceIndex index, device::EventHandle handle) {
+  offered_event = handle;
+  try {
+    event.record(defaultStream(index));
+  } catch (...) {
+    if (takeOfferedEvent() != nullptr) {
+      device::destroyEvent(handle);
+    }
+    throw;
+  }
+  TORCH_INTERNAL_ASSERT(offered_event == nullptr, "only an event that was never recorded can adopt a handle");
+}
+
+device::EventHandle takeOfferedEvent() {
+  return std::exchange(offered_event, nullptr);
+}
+
 Event::~Event() {
   if (event_ != nullptr) {
     device::destroyEvent(event_);

@@ -94,6 +94,10 @@ void GuardImpl::record(void** event, const c10::Stream& stream, c10::DeviceIndex
       index == -1 || index == stream.device_index(),
       "an event of device ", static_cast<int>(index), " cannot be recorded on a stream of device ", static_cast<int>(stream.device_index()));
   if (*event == nullptr) {
+    if (auto* offered = takeOfferedEvent()) {
+      *event = offered;
+      return;
+    }
     *event = createEventOn(stream.device_index(), /*timing=*/flag == c10::EventFlag::BACKEND_DEFAULT);
   }
   device::recordEvent(*event, Stream(stream).handle());

@@ -4,7 +4,9 @@
 
 #include <memory>
 
+#include "device/Ipc.h"
 #include "device/Memory.h"
+#include "runtime/Event.h"
 
 namespace openreg {
 namespace {
@@ -73,6 +75,21 @@ void collectSharedStorages() {
   for (c10::DeviceIndex i = 0; isInitialized() && i < deviceCount(); ++i) {
     collectTickets(i);
   }
+}
+
+std::string shareEvent(c10::Event& event) {
+  TORCH_CHECK_VALUE(event.flag() == c10::EventFlag::PYTORCH_DEFAULT, "an event that takes the time cannot be shared with another process; make it with enable_timing=False");
+  if (event.eventId() == nullptr) {
+    const auto index = resolveDevice(event.device_index());
+    adoptEvent(event, index, createEventOn(index, /*timing=*/false));
+  }
+  return device::exportEvent(event.eventId());
+}
+
+void openEvent(c10::Event& event, c10::DeviceIndex device, const std::string& handle) {
+  ensureInitialized();
+  checkDeviceIndex(device);
+  adoptEvent(event, device, device::openEvent(handle));
 }
 
 }  // namespace openreg

@@ -1,6 +1,9 @@
 #pragma once
 
+#include <c10/core/Event.h>
 #include <c10/core/Storage.h>
+
+#include <string>
 
 #include "device/Export.h"
 #include "runtime/Functions.h"
@@ -30,5 +33,12 @@ BACKEND_API void declineStorage(const SharedStorage& shared);
 
 // Frees what was sent from any device and is not used any more by who received it. Sending does the same.
 BACKEND_API void collectSharedStorages();
+
+// The handle of an event for other processes. One that was never recorded becomes one of its device, or of the current one if it
+// names none. Raises if the event takes the time.
+BACKEND_API std::string shareEvent(c10::Event& event);
+
+// Makes `event`, which is new, the event of the handle.
+BACKEND_API void openEvent(c10::Event& event, c10::DeviceIndex device, const std::string& handle);
 
 }  // namespace openreg

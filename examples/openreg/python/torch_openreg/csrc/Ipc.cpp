@@ -1,6 +1,7 @@
 #include "Ipc.h"
 
 #include <torch/csrc/DynamicTypes.h>
+#include <torch/csrc/Event.h>
 #include <torch/csrc/Exceptions.h>
 
 #include <string>
@@ -32,12 +33,21 @@ SharedStorage fromTuple(const py::tuple& parts) {
   return shared;
 }
 
+c10::Event& eventOf(const py::object& object) {
+  TORCH_CHECK_TYPE(THPEvent_Check(object.ptr()), "expected a torch.Event");
+  return reinterpret_cast<THPEvent*>(object.ptr())->event;
+}
+
 }  // namespace
 
 void bindIpc(py::module_& m) {
   m.def("_share_storage", [](const py::object& storage) { return toTuple(callIpc(shareStorage)(torch::createStorage(storage.ptr()))); }, py::arg("storage"));
   m.def("_open_storage", [](const py::tuple& shared) { return py::reinterpret_steal<py::object>(torch::createPyObject(callIpc(openStorage)(fromTuple(shared)))); }, py::arg("shared"));
   m.def("_decline_storage", [](const py::tuple& shared) { callIpc(declineStorage)(fromTuple(shared)); }, py::arg("shared"));
+  m.def("_share_event", [](const py::object& event) { return py::bytes(callIpc([&] { return shareEvent(eventOf(event)); })()); }, py::arg("event"));
+  m.def("_open_event", [](const py::object& event, int device, const py::bytes& handle) {
+          const std::string bytes = handle;
+          callIpc([&] { openEvent(eventOf(event), static_cast<c10::DeviceIndex>(device), bytes); })(); }, py::arg("event"), py::arg("device"), py::arg("handle"));
   m.def("_collect_shared_storages", callIpc(collectSharedStorages));
 }
 

@@ -21,8 +21,9 @@ def ipc_collect() -> None:
 
 
 def install() -> None:
-    """Have ``torch.multiprocessing`` send storages of this device, and so everything that is built on them."""
+    """Have ``torch.multiprocessing`` send events and storages of this device, and all that is built on storages."""
     ForkingPickler.register(torch.UntypedStorage, _reduce_storage)
+    ForkingPickler.register(torch.Event, _reduce_event)
 
 
 def _reduce_storage(storage: torch.UntypedStorage) -> _Reduced:
@@ -49,3 +50,16 @@ def _rebuild_storage(*shared: Any) -> torch.UntypedStorage:
 
 def _rebuild_empty_storage(index: int) -> torch.UntypedStorage:
     return torch.UntypedStorage(0, device=torch.device(DEVICE_NAME, index))
+
+
+def _reduce_event(event: torch.Event) -> _Reduced:
+    if event.device.type != DEVICE_NAME:
+        raise TypeError(f"events of device '{event.device}' cannot be sent to another process")
+    handle = _C._share_event(event)
+    return _rebuild_event, (event.device.index, handle)
+
+
+def _rebuild_event(index: int, handle: bytes) -> torch.Event:
+    event = torch.Event(torch.device(DEVICE_NAME, index))
+    _C._open_event(event, index, handle)
+    return event
