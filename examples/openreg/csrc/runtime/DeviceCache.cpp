@@ -19,14 +19,14 @@ Block* DeviceCache::allocate(size_t nbytes, c10::StreamId stream) {
   Request request{nbytes, blockSizeFor(nbytes), stream, history_.gather(RecordContext::STATE)};
   Lock lock(mutex_);
   if (!pending_.empty() || !deferred_.empty()) [[unlikely]] {
-    processEvents(/*wait=*/false);
+    processEvents();
   }
   if (private_pools_.routing()) [[unlikely]] {
     request.owner = private_pools_.poolOf(c10::Stream(c10::Stream::UNSAFE, c10::Device(kDeviceType, index_), stream));
   }
   Block* block = request.owner == nullptr ? recent_.pop(stream, request.size) : nullptr;
   if (block == nullptr) {
-    block = find(request);
+    block = find(request, lock);
     if (block == nullptr) {
       throwOutOfMemory(request, lock);
     }
@@ -37,29 +37,39 @@ Block* DeviceCache::allocate(size_t nbytes, c10::StreamId stream) {
 }
 
 // A block of at least the size, from what is free or from the device.
-Block* DeviceCache::find(const Request& request) {
+Block* DeviceCache::find(const Request& request, Lock& lock) {
   auto& pool = poolFor(request);
   Block* block = takeFree(request, pool);
   if (block == nullptr && request.owner == nullptr) {
     recent_.drain([this](Block* recent) { giveBack(recent); });
     block = takeFree(request, pool);
   }
-  // Whoever gives back memory waits for the device, which is not allowed while a stream is captured.
-  const bool may_release = !private_pools_.routing();
-  if (block == nullptr) {
-    if (may_release) {
-      collectGarbage(request.context);
-    }
-    block = takeNewSegment(request, pool);
+  if (block != nullptr) {
+    return block;
   }
-  if (block == nullptr && may_release) {
-    ++stats_.num_alloc_retries;
-    releaseOversize(request);
-    block = takeNewSegment(request, pool);
-    if (block == nullptr) {
-      releaseCached(request.context);
-      block = takeNewSegment(request, pool);
-    }
+  if (private_pools_.routing()) {
+    // Whoever gives back memory waits for the device, which is not allowed while a stream is captured.
+    return takeNewSegment(request, pool);
+  }
+  collectGarbage(lock, request.context);
+  block = takeNewSegment(request, pool);
+  if (block != nullptr) {
+    return block;
+  }
+  const auto retry = [&] {
+    Block* found = takeFree(request, pool);
+    return found != nullptr ? found : takeNewSegment(request, pool);
+  };
+  ++stats_.num_alloc_retries;
+  const Lock releasing = lockRelease(lock);
+  block = retry();
+  if (block == nullptr) {
+    releaseOversize(request, lock);
+    block = retry();
+  }
+  if (block == nullptr) {
+    releaseCached(lock, request.context);
+    block = retry();
   }
   return block;
 }

@@ -58,7 +58,7 @@ class DeviceCache {
 
   // Allocation (DeviceCache.cpp)
   BlockPool& poolFor(const Request& request);
-  Block* find(const Request& request);
+  Block* find(const Request& request, Lock& lock);
   Block* takeFree(const Request& request, BlockPool& pool);
   Block* takeNewSegment(const Request& request, BlockPool& pool);
   void split(Block* block, size_t size);
@@ -67,16 +67,20 @@ class DeviceCache {
   void giveBack(Block* block);
   void merge(Block* block, Block* neighbour);
 
-  // Blocks that other streams use, and what goes back to the device (DeviceCacheRelease.cpp)
+  // Blocks that other streams use, and what goes back to the device (DeviceCacheRelease.cpp). What takes the lock gives it up
+  // in between.
   void recordEvents(Block* block);
-  void processEvents(bool wait);
-  void finishEvents();
-  void collectGarbage(const Context& context);
-  void releaseOversize(const Request& request);
-  void releaseInOrder(std::vector<Block*> blocks, size_t bytes, const Context& context);
-  void releaseCached(const Context& context);
-  void releaseFree(BlockPool& pool, const Context& context);
-  void releaseSegment(Block* block, const Context& context);
+  void processEvents();
+  void finishEvents(Lock& lock);
+  Lock lockRelease(Lock& lock);
+  void collectGarbage(Lock& lock, const Context& context);
+  void releaseOversize(const Request& request, Lock& lock);
+  void releaseCached(Lock& lock, const Context& context);
+  void takeWholeSegments(BlockPool& pool, std::vector<Block*>& blocks, size_t least = 0);
+  template <class Order>
+  void releaseSome(size_t bytes, size_t least, Order order, Lock& lock, const Context& context);
+  void release(std::vector<Block*> blocks, Lock& lock, const Context& context);
+  void forgetSegment(Block* block, const Context& context);
   bool finishWorkOn(c10::StreamId id) const;
 
   // What others are told (DeviceCacheReport.cpp)
@@ -88,6 +92,7 @@ class DeviceCache {
 
   c10::DeviceIndex index_;
   std::mutex mutex_;
+  std::mutex release_mutex_;  // of whoever gives memory back; taken before mutex_
   RecentBlocks recent_;
   BlockPool small_{/*small=*/true};
   BlockPool large_{/*small=*/false};

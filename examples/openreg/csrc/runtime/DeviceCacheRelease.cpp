@@ -1,6 +1,7 @@
 #include <c10/core/AllocatorConfig.h>
 
 #include <algorithm>
+#include <exception>
 
 #include "device/Launch.h"
 #include "device/Memory.h"
@@ -8,7 +9,11 @@
 #include "runtime/DeviceCache.h"
 #include "runtime/MemoryStats.h"
 
+// Nothing in this file waits for the device with the cache locked: a kernel that holds up the device may be an operator of
+// another thread, which waits for the lock because it allocates its result.
 namespace openreg {
+
+using c10::CachingAllocator::AcceleratorAllocatorConfig;
 
 void DeviceCache::recordStream(Block* block, c10::Stream stream) {
   const Lock lock(mutex_);
@@ -30,7 +35,8 @@ void DeviceCache::recordEvents(Block* block) {
   }
 }
 
-void DeviceCache::processEvents(bool wait) {
+// Gives back the blocks whose events were reached.
+void DeviceCache::processEvents() {
   if (private_pools_.routing()) {
     return;
   }
@@ -40,9 +46,7 @@ void DeviceCache::processEvents(bool wait) {
   for (size_t left = pending_.size(); left > 0; --left) {
     auto entry = std::move(pending_.front());
     pending_.pop_front();
-    if (wait) {
-      entry.first.synchronize();
-    } else if (!entry.first.query()) {
+    if (!entry.first.query()) {
       pending_.push_back(std::move(entry));
       continue;
     }
@@ -54,43 +58,126 @@ void DeviceCache::processEvents(bool wait) {
   }
 }
 
-// Waits for the streams that blocks wait for, which a kernel must not.
-void DeviceCache::finishEvents() {
-  const bool wait = device::runningStream() == nullptr;
-  stats_.num_sync_all_streams += wait ? 1 : 0;
-  processEvents(wait);
+// Waits for all events first, which a kernel must not.
+void DeviceCache::finishEvents(Lock& lock) {
+  processEvents();
+  if (device::runningStream() != nullptr) {
+    return;
+  }
+  ++stats_.num_sync_all_streams;
+  auto waiting = std::exchange(pending_, {});
+  std::exception_ptr error;
+  lock.unlock();
+  try {
+    for (const auto& [event, block] : waiting) {
+      event.synchronize();
+    }
+  } catch (...) {
+    error = std::current_exception();
+  }
+  lock.lock();
+  std::move(waiting.begin(), waiting.end(), std::back_inserter(pending_));
+  if (error) {
+    std::rethrow_exception(error);
+  }
+  processEvents();
 }
 
 void DeviceCache::emptyCache(c10::MempoolId_t id) {
   const Context context = history_.gather(RecordContext::ALL);
-  const Lock lock(mutex_);
+  Lock lock(mutex_);
+  const Lock releasing = lockRelease(lock);
   TORCH_CHECK(
       !private_pools_.routing(), "the cache of device ", static_cast<int>(index_), " cannot be emptied while a graph is captured on it: do it before the capture or after");
   if (id == c10::MempoolId_t(0, 0)) {
-    releaseCached(context);
+    releaseCached(lock, context);
     return;
   }
   const auto* wanted = private_pools_.find(id);
   TORCH_CHECK(
       wanted == nullptr || wanted->users == 0, "memory pool (", id.first, ", ", id.second, ") cannot be emptied: the graphs that use it write to its free memory when they are replayed. Reset them first");
-  finishEvents();
+  finishEvents(lock);
+  std::vector<Block*> blocks;
   private_pools_.forEachUnused([&](PrivatePool& pool) {
-    if (&pool == wanted) {
-      releaseFree(pool.small, context);
-      releaseFree(pool.large, context);
+    if (pool.id == id) {
+      takeWholeSegments(pool.small, blocks);
+      takeWholeSegments(pool.large, blocks);
     }
   });
+  release(std::move(blocks), lock, context);
+  private_pools_.forEachUnused([](PrivatePool&) {});
 }
 
-void DeviceCache::releaseCached(const Context& context) {
-  finishEvents();
+// Threads that release take turns, so that none believes that memory has run out which another is about to give back. A kernel
+// cannot wait for its turn, since the other may be waiting for the kernel.
+DeviceCache::Lock DeviceCache::lockRelease(Lock& lock) {
+  if (device::runningStream() != nullptr) {
+    return Lock(release_mutex_, std::try_to_lock);
+  }
+  lock.unlock();
+  Lock releasing(release_mutex_);
+  lock.lock();
+  return releasing;
+}
+
+void DeviceCache::releaseCached(Lock& lock, const Context& context) {
+  finishEvents(lock);
   recent_.drain([this](Block* block) { giveBack(block); });
-  releaseFree(small_, context);
-  releaseFree(large_, context);
+  std::vector<Block*> blocks;
+  takeWholeSegments(small_, blocks);
+  takeWholeSegments(large_, blocks);
   private_pools_.forEachUnused([&](PrivatePool& pool) {
-    releaseFree(pool.small, context);
-    releaseFree(pool.large, context);
+    takeWholeSegments(pool.small, blocks);
+    takeWholeSegments(pool.large, blocks);
   });
+  release(std::move(blocks), lock, context);
+  private_pools_.forEachUnused([](PrivatePool&) {});  // forgets those that are empty now
+}
+
+// Moves the blocks that are all of their segment, and at least so many bytes, from the pool to `blocks`.
+void DeviceCache::takeWholeSegments(BlockPool& pool, std::vector<Block*>& blocks, size_t least) {
+  for (auto it = pool.free.begin(); it != pool.free.end();) {
+    if ((*it)->isSplit() || (*it)->size < least) {
+      ++it;
+    } else {
+      blocks.push_back(*it);
+      it = pool.free.erase(it);
+    }
+  }
+}
+
+// garbage_collection_threshold: before the device is asked for more, gives back what was not used for the longest time, down to
+// that part of the memory that this process may have.
+void DeviceCache::collectGarbage(Lock& lock, const Context& context) {
+  const double threshold = AcceleratorAllocatorConfig::garbage_collection_threshold();
+  if (threshold <= 0) {
+    return;
+  }
+  const auto keep = static_cast<size_t>(threshold * static_cast<double>(allowed()));
+  if (reserved() > keep) {
+    releaseSome(reserved() - keep, 0, [](const Block* a, const Block* b) { return a->freed_at < b->freed_at; }, lock, context);
+  }
+}
+
+// Before all of the cache is given up: the largest of the blocks that are too large to be split, which serve few requests.
+void DeviceCache::releaseOversize(const Request& request, Lock& lock) {
+  releaseSome(segmentSizeFor(request.size), AcceleratorAllocatorConfig::max_split_size(), [](const Block* a, const Block* b) { return a->size > b->size; }, lock, request.context);
+}
+
+// Releases segments of the large pool, each at least so large, in the order given, until they are enough bytes.
+template <class Order>
+void DeviceCache::releaseSome(size_t bytes, size_t least, Order order, Lock& lock, const Context& context) {
+  std::vector<Block*> blocks;
+  takeWholeSegments(large_, blocks, least);
+  std::sort(blocks.begin(), blocks.end(), order);
+  size_t chosen = 0;
+  auto end = blocks.begin();
+  while (end != blocks.end() && chosen < bytes) {
+    chosen += (*end++)->size;
+  }
+  large_.free.insert(end, blocks.end());
+  blocks.erase(end, blocks.end());
+  release(std::move(blocks), lock, context);
 }
 
 // A cached block may still be written by work that its stream has not finished. Within a kernel, when an operator runs out
@@ -104,61 +191,38 @@ bool DeviceCache::finishWorkOn(c10::StreamId id) const {
   return true;
 }
 
-// Returns the segments of which no piece is in use.
-void DeviceCache::releaseFree(BlockPool& pool, const Context& context) {
-  for (auto it = pool.free.begin(); it != pool.free.end();) {
-    Block* block = *it;
-    if (block->isSplit() || !finishWorkOn(block->stream)) {
-      ++it;
-      continue;
-    }
-    it = pool.free.erase(it);
-    releaseSegment(block, context);
-  }
-}
-
-// garbage_collection_threshold: before the device is asked for more, gives back what was not used for the longest time, down to
-// that part of the memory that this process may have.
-void DeviceCache::collectGarbage(const Context& context) {
-  const double threshold = c10::CachingAllocator::AcceleratorAllocatorConfig::garbage_collection_threshold();
-  if (threshold <= 0) {
+// The blocks, each all of its segment and in no pool, go back to the device; those that cannot, to their pools.
+void DeviceCache::release(std::vector<Block*> blocks, Lock& lock, const Context& context) {
+  if (blocks.empty()) {
     return;
   }
-  const auto keep = static_cast<size_t>(threshold * static_cast<double>(allowed()));
-  if (reserved() <= keep) {
-    return;
+  size_t released = 0;  // as many at the beginning of `blocks`
+  std::exception_ptr error;
+  lock.unlock();
+  try {
+    for (Block*& block : blocks) {
+      if (finishWorkOn(block->stream)) {
+        device::release(block->address);
+        std::swap(block, blocks[released++]);
+      }
+    }
+  } catch (...) {
+    error = std::current_exception();
   }
-  std::vector<Block*> blocks(large_.free.begin(), large_.free.end());
-  std::sort(blocks.begin(), blocks.end(), [](const Block* a, const Block* b) { return a->freed_at < b->freed_at; });
-  releaseInOrder(std::move(blocks), reserved() - keep, context);
-}
-
-// Before all of the cache is given up: blocks that are too large to be split serve few requests.
-void DeviceCache::releaseOversize(const Request& request) {
-  std::vector<Block*> blocks;
-  std::copy_if(large_.free.begin(), large_.free.end(), std::back_inserter(blocks), [](const Block* block) { return isOversize(block->size); });
-  std::sort(blocks.begin(), blocks.end(), [](const Block* a, const Block* b) { return a->size > b->size; });
-  releaseInOrder(std::move(blocks), segmentSizeFor(request.size), request.context);
-}
-
-// The free blocks are of the large pool.
-void DeviceCache::releaseInOrder(std::vector<Block*> blocks, size_t bytes, const Context& context) {
-  size_t released = 0;
-  for (Block* block : blocks) {
-    if (released >= bytes) {
-      return;
+  lock.lock();
+  for (size_t i = 0; i < blocks.size(); ++i) {
+    if (i < released) {
+      forgetSegment(blocks[i], context);
+    } else {
+      blocks[i]->pool->free.insert(blocks[i]);
     }
-    if (!block->isSplit() && finishWorkOn(block->stream)) {
-      released += block->size;
-      large_.free.erase(block);
-      releaseSegment(block, context);
-    }
+  }
+  if (error) {
+    std::rethrow_exception(error);
   }
 }
 
-// The block is all of its segment, and in no pool any more.
-void DeviceCache::releaseSegment(Block* block, const Context& context) {
-  device::release(block->address);
+void DeviceCache::forgetSegment(Block* block, const Context& context) {
   if (block->pool->owner != nullptr) {
     --block->pool->owner->segments;
   }
