@@ -43,7 +43,7 @@ struct Block {
   bool binned = false;
   bool oversize = false;  // its present user counts as an oversize allocation
   int pending_events = 0;
-  uint64_t freed_at = 0;  // in the order in which blocks of the device went back to their pools
+  uint64_t freed_at = 0;  // in the order in which blocks of the device were freed
   Block* previous = nullptr;
   Block* next = nullptr;
   Block* next_in_bin = nullptr;

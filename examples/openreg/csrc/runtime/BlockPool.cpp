@@ -13,10 +13,20 @@ RecentBlocks::Bins& RecentBlocks::binsOf(c10::StreamId stream) {
 }
 
 bool RecentBlocks::push(Block* block) {
-  if (block->size > kBinnedSize || block->pool->owner != nullptr) {
+  if (block->pool->owner != nullptr) {
     return false;
   }
-  auto& bin = binsOf(block->stream)[block->size / kGranularity];
+  auto& bins = binsOf(block->stream);
+  if (block->size > kBinnedSize) {
+    const auto slot = std::find(bins.large.begin(), bins.large.end(), nullptr);
+    if (slot == bins.large.end()) {
+      return false;
+    }
+    *slot = block;
+    block->binned = true;
+    return true;
+  }
+  auto& bin = bins.small[block->size / kGranularity];
   if (bin.count >= std::clamp<size_t>(kMaxBytesPerBin / block->size, 2, kMaxBlocksPerBin)) {
     return false;
   }
@@ -28,10 +38,16 @@ bool RecentBlocks::push(Block* block) {
 }
 
 Block* RecentBlocks::pop(c10::StreamId stream, size_t size) {
+  auto& bins = binsOf(stream);
   if (size > kBinnedSize) {
-    return nullptr;
+    const auto slot = std::find_if(bins.large.begin(), bins.large.end(), [size](const Block* block) { return block != nullptr && block->size == size; });
+    if (slot == bins.large.end()) {
+      return nullptr;
+    }
+    (*slot)->binned = false;
+    return std::exchange(*slot, nullptr);
   }
-  auto& bin = binsOf(stream)[size / kGranularity];
+  auto& bin = bins.small[size / kGranularity];
   Block* block = bin.head;
   if (block != nullptr) {
     bin.head = block->next_in_bin;

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <set>
 #include <unordered_map>
+#include <utility>
 
 #include "runtime/Block.h"
 
@@ -32,8 +33,8 @@ struct BlockPool {
   std::set<Block*, Order> free;
 };
 
-// The fast path: small blocks that were freed a moment ago, by exact size, without merging them with their neighbours.
-// What a training step frees it asks for again in the next one.
+// The fast path: blocks that were freed a moment ago, by exact size, without merging them with their neighbours. What a
+// training step frees it asks for again in the next one. Many small blocks are kept, and a few large ones.
 class RecentBlocks {
  public:
   // Takes the block unless enough of its size are kept already, or it belongs to a private pool.
@@ -44,13 +45,19 @@ class RecentBlocks {
   template <class Function>
   void drain(Function&& give_back) {
     for (auto& [stream, bins] : bins_by_stream_) {
-      for (auto& bin : bins) {
+      for (auto& bin : bins.small) {
         bin.count = 0;
         while (Block* block = bin.head) {
           bin.head = block->next_in_bin;
           block->next_in_bin = nullptr;
           block->binned = false;
           give_back(block);
+        }
+      }
+      for (Block*& block : bins.large) {
+        if (block != nullptr) {
+          block->binned = false;
+          give_back(std::exchange(block, nullptr));
         }
       }
     }
@@ -66,7 +73,10 @@ class RecentBlocks {
     Block* head = nullptr;
     size_t count = 0;
   };
-  using Bins = std::array<Bin, kBinnedSize / kGranularity + 1>;
+  struct Bins {
+    std::array<Bin, kBinnedSize / kGranularity + 1> small;
+    std::array<Block*, 4> large{};
+  };
 
   Bins& binsOf(c10::StreamId stream);
 

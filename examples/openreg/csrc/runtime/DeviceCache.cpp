@@ -1,5 +1,7 @@
 #include "runtime/DeviceCache.h"
 
+#include <algorithm>
+
 #include "device/Memory.h"
 #include "runtime/BlockSize.h"
 #include "runtime/Guard.h"
@@ -159,6 +161,7 @@ void DeviceCache::free(Block* block) {
 
 // No stream uses the block any more.
 void DeviceCache::markInactive(Block* block, const Context& context) {
+  block->freed_at = ++clock_;
   countInactive(stats_, *block);
   record(TraceEntry::FREE_COMPLETED, *block, block->requested, context);
   block->context = nullptr;
@@ -172,7 +175,6 @@ void DeviceCache::giveBack(Block* block) {
       merge(block, neighbour);
     }
   }
-  block->freed_at = ++clock_;
   block->pool->free.insert(block);
   countSplitFree(stats_, *block);
 }
@@ -189,6 +191,7 @@ void DeviceCache::merge(Block* block, Block* neighbour) {
     }
   }
   block->size += neighbour->size;
+  block->freed_at = std::max(block->freed_at, neighbour->freed_at);
   delete neighbour;
 }
 
