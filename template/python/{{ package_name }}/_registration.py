@@ -82,6 +82,11 @@ def generate_methods() -> None:
     generate_methods_for_privateuse1_backend(for_storage=True)
 
 
+def share_between_processes() -> None:
+    """Let tensors of the device travel through the queues and pipes of ``torch.multiprocessing``."""
+    import_module(f"{__package__}.{DEVICE_NAME}.multiprocessing").install()
+
+
 def apply_patches() -> None:
     """Repair what PyTorch has no registration for."""
     from . import _patches
@@ -98,5 +103,6 @@ STEPS = (
     rename_backend,
     register_module,
     generate_methods,
+    share_between_processes,
     apply_patches,
 )

@@ -3,7 +3,7 @@
 from typing import Any
 
 from . import _utils as _utils
-from . import amp, devices, library, memory, operators, random, streams
+from . import amp, devices, library, memory, multiprocessing, operators, random, streams
 from .amp import get_amp_supported_dtype, is_autocast_available
 from .devices import (
     _is_in_bad_fork as _is_in_bad_fork,
@@ -48,6 +48,7 @@ from .memory import (
     reset_peak_memory_stats,
     set_per_process_memory_fraction,
 )
+from .multiprocessing import ipc_collect
 from .random import (
     get_rng_state,
     get_rng_state_all,
@@ -70,7 +71,7 @@ from .streams import (
     stream,
 )
 
-SUBMODULES = ("amp", "devices", "library", "memory", "operators", "random", "streams")
+SUBMODULES = ("amp", "devices", "library", "memory", "multiprocessing", "operators", "random", "streams")
 
 __all__ = [
     "Event",
@@ -100,6 +101,7 @@ __all__ = [
     "host_memory_stats_as_nested_dict",
     "init",
     "initial_seed",
+    "ipc_collect",
     "is_autocast_available",
     "is_available",
     "is_bf16_supported",
@@ -117,6 +119,7 @@ __all__ = [
     "memory_stats",
     "memory_stats_as_nested_dict",
     "memory_summary",
+    "multiprocessing",
     "operators",
     "random",
     "reset_accumulated_host_memory_stats",

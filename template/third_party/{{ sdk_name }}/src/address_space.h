@@ -16,14 +16,19 @@ struct AddressSpace {
   unsigned stride_shift = 0;
 
   // A stride is a power of two, so that the device of an address is a shift, and leaves a gap behind each device, so that
-  // running past the end of one does not end in the next.
+  // running past the end of one does not end in the next. The first half is the device's own memory, the second half is for
+  // memory of other processes.
   bool create(int devices, std::size_t memory) {
-    stride_shift = static_cast<unsigned>(std::bit_width(memory + platform::kHugePage - 1));
+    stride_shift = static_cast<unsigned>(std::bit_width(2 * (memory + 2 * platform::kHugePage) - 1));
     size = static_cast<std::uintptr_t>(devices) << stride_shift;
     return platform::reserve(size, &base, &kernel_base);
   }
 
   std::uintptr_t deviceBase(int device) const { return base + (static_cast<std::uintptr_t>(device) << stride_shift); }
+
+  // Large enough for as much as the device has itself.
+  std::uintptr_t importBase(int device) const { return deviceBase(device) + (std::uintptr_t{1} << (stride_shift - 1)); }
+  std::size_t importSize() const { return (std::size_t{1} << (stride_shift - 1)) - platform::kHugePage; }
 
   std::ptrdiff_t kernelOffset() const { return static_cast<std::ptrdiff_t>(kernel_base - base); }
 

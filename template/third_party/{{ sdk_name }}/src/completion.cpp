@@ -1,24 +1,13 @@
 #include "completion.h"
 
 #include <chrono>
-#if defined(__x86_64__) || defined(_M_X64)
-#include <immintrin.h>
-#endif
+#include <thread>
 
+#include "platform/platform.h"
 #include "stream.h"
+#include "worker_pool.h"
 
 namespace emulator {
-
-namespace {
-
-// Leaves the core to its other hardware thread for a moment.
-void pause() {
-#if defined(__x86_64__) || defined(_M_X64)
-  _mm_pause();
-#endif
-}
-
-}  // namespace
 
 std::int64_t now() {
   return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch()).count();
@@ -26,12 +15,17 @@ std::int64_t now() {
 
 void Completion::complete() {
   std::vector<Stream*> parked;
+  std::function<void()> then;
   {
     const std::lock_guard lock(mutex_);
     time_ = now();
     done_.store(true, std::memory_order_release);
     parked.swap(parked_);
+    then.swap(then_);
     arrived_.notify_all();
+  }
+  if (then) [[unlikely]] {
+    then();
   }
   for (Stream* const stream : parked) {
     stream->resume();
@@ -39,12 +33,25 @@ void Completion::complete() {
 }
 
 void Completion::wait() {
+  const WorkerPool::Waiter waiter;
   // What is short is over sooner than a thread falls asleep and wakes up.
   for (int spin = 0; spin < 500 && !done(); ++spin) {
-    pause();
+    // The worker may be waiting for this very core.
+    spin % 8 == 7 ? std::this_thread::yield() : platform::pause();
   }
   std::unique_lock lock(mutex_);
   arrived_.wait(lock, [this] { return done_.load(std::memory_order_relaxed); });
+}
+
+void Completion::then(std::function<void()> function) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (!done_.load(std::memory_order_relaxed)) {
+      then_ = std::move(function);
+      return;
+    }
+  }
+  function();
 }
 
 bool Completion::park(Stream& stream) {

@@ -4,6 +4,7 @@
 #include <atomic>
 #include <condition_variable>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <vector>
@@ -19,7 +20,7 @@ std::int64_t now();
 // release those who wait for the earlier one.
 class Completion {
  public:
-  // `stream` is the one that will come to this point.
+  // `stream` is the one that will come to this point; null if another process's will.
   explicit Completion(const Stream* stream) : stream_(stream) {}
 
   bool done() const { return done_.load(std::memory_order_acquire); }
@@ -36,6 +37,9 @@ class Completion {
   // Has the stream advance on completion; false if that has happened already. The vector's memory may run out (throws).
   bool park(Stream& stream);
 
+  // Has the function called on completion, by whoever completes it; at once if that has happened already. Once.
+  void then(std::function<void()> function);
+
  private:
   const Stream* const stream_;
   std::atomic<bool> done_{false};
@@ -43,6 +47,7 @@ class Completion {
   std::mutex mutex_;
   std::condition_variable arrived_;
   std::vector<Stream*> parked_;
+  std::function<void()> then_;
 };
 
 using CompletionPtr = std::shared_ptr<Completion>;

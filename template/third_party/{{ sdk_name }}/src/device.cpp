@@ -7,8 +7,8 @@
 
 namespace emulator {
 
-Device::Device(int index, std::uintptr_t base, std::size_t size, std::ptrdiff_t kernel_offset, platform::Backing backing)
-    : index(index), memory(base, size, kernel_offset, backing), workers(index) {
+Device::Device(int index, std::uintptr_t base, std::size_t size, std::ptrdiff_t kernel_offset, platform::Backing backing, std::uintptr_t import_base, std::size_t import_size)
+    : index(index), memory(base, size, kernel_offset, backing, import_base, import_size), workers(index) {
   default_stream.open(*this, kLeastPriority, 0);
   streams_.push_back(&default_stream);
 }

@@ -14,8 +14,8 @@ constexpr std::size_t roundDown(std::size_t value, std::size_t unit) {
 
 }  // namespace
 
-DeviceMemory::DeviceMemory(std::uintptr_t base, std::size_t size, std::ptrdiff_t kernel_offset, platform::Backing backing)
-    : base_(base), size_(size), kernel_offset_(kernel_offset), backing_(backing), free_(size) {
+DeviceMemory::DeviceMemory(std::uintptr_t base, std::size_t size, std::ptrdiff_t kernel_offset, platform::Backing backing, std::uintptr_t import_base, std::size_t import_size)
+    : imports(import_base, import_size, kernel_offset), base_(base), size_(size), kernel_offset_(kernel_offset), backing_(backing), free_(size) {
   blocks_.emplace(base, Block{size, 0, Use::Free});
   sizes_.emplace(size, base);
 }
@@ -94,6 +94,9 @@ bool DeviceMemory::isStart(std::uintptr_t address) {
 }
 
 Status DeviceMemory::release(std::uintptr_t address) {
+  if (imports.contains(address)) {
+    return fail(Status::InvalidPointer, "%#zx belongs to another process; close it with the function for memory of other processes", static_cast<std::size_t>(address));
+  }
   std::unique_lock lock(mutex_);
   const auto it = blocks_.find(address);
   if (it == blocks_.end() || it->second.use != Use::Live) {
@@ -189,12 +192,23 @@ bool DeviceMemory::lookUp(std::uintptr_t address, Allocation* allocation) const 
 }
 
 bool DeviceMemory::find(std::uintptr_t address, Allocation* allocation) {
+  if (imports.contains(address)) [[unlikely]] {
+    return imports.find(address, allocation);
+  }
   const std::lock_guard lock(mutex_);
   return lookUp(address, allocation);
 }
 
 DeviceMemory::Lookup DeviceMemory::tryFind(std::uintptr_t address, Allocation* allocation) {
   for (int attempt = 0; attempt < 10000; ++attempt) {
+    if (imports.contains(address)) {
+      bool busy = false;
+      const bool found = imports.tryFind(address, allocation, &busy);
+      if (busy) {
+        continue;
+      }
+      return found ? Lookup::Found : Lookup::None;
+    }
     if (mutex_.try_lock()) {
       const bool found = lookUp(address, allocation);
       mutex_.unlock();

@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "import_window.h"
 #include "platform/platform.h"
 #include "status.h"
 
@@ -33,7 +34,10 @@ class DeviceMemory {
   };
 
   // `base` is the first device address; the backing is mapped at base + kernel_offset.
-  DeviceMemory(std::uintptr_t base, std::size_t size, std::ptrdiff_t kernel_offset, platform::Backing backing);
+  DeviceMemory(std::uintptr_t base, std::size_t size, std::ptrdiff_t kernel_offset, platform::Backing backing, std::uintptr_t import_base, std::size_t import_size);
+
+  // Memory of other processes, which counts neither as allocated nor as free here.
+  ImportWindow imports;
 
   Status allocate(std::size_t size, void** pointer);
   bool isStart(std::uintptr_t address);
@@ -42,13 +46,15 @@ class DeviceMemory {
   // Where live allocations start.
   std::vector<std::uintptr_t> allocations();
 
-  // The live allocation around an address.
+  // The live allocation around an address, also if it is another process's.
   bool find(std::uintptr_t address, Allocation* allocation);
 
   // As find, for a signal handler: no waiting for a lock that the interrupted thread may hold.
   Lookup tryFind(std::uintptr_t address, Allocation* allocation);
 
   std::size_t size() const { return size_; }
+  std::uintptr_t base() const { return base_; }
+  platform::Backing backing() const { return backing_; }
   std::size_t freeBytes();
 
  private:

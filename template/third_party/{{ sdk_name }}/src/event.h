@@ -6,6 +6,7 @@
 
 #include "capture.h"
 #include "completion.h"
+#include "ipc_event.h"
 #include "status.h"
 #include "stream.h"
 
@@ -21,12 +22,16 @@ class Event {
   void open(int device, unsigned flags);
   void close();
 
+  // From now on the event is one of several processes.
+  Status share(IpcHandle* handle);
+  void adopt(std::shared_ptr<SharedEvent> shared);
+
   Status record(Stream& stream);
 
   // Has later work of the stream wait for the latest recording.
   Status hold(ThreadState& thread, Stream& stream);
 
-  // Success or NotReady.
+  // Success or NotReady, or LaunchFailure if another process recorded it and has ended.
   Status query();
   Status synchronize(ThreadState& thread);
 
@@ -37,9 +42,13 @@ class Event {
 
  private:
   Status pending(CompletionPtr* completion);
+  CompletionPtr latestPending();
+  Status failIfLost(const Completion& completion) const;
 
   std::mutex mutex_;
   CompletionPtr latest_;  // null if it was complete from the start
+  std::shared_ptr<SharedEvent> shared_;  // null if it is this process's alone
+  std::uint64_t number_ = 0;  // of latest_ in shared_
   CapturedPointPtr captured_;  // the latest recording became part of a graph
   std::int64_t time_ = 0;
   bool recorded_ = false;

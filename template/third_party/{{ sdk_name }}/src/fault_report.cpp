@@ -87,7 +87,7 @@ bool report(std::uintptr_t address) {
     text.decimal(static_cast<std::size_t>(index)) << ", ";
     if (Runtime::get() == nullptr) {
       text << "in a forked child, which has no devices.\nStart child processes with the `spawn` method.\n\n";
-    } else if (counterpart - space.deviceBase(index) >= g_runtime->device(index).memory.size()) {
+    } else if (DeviceMemory& memory = g_runtime->device(index).memory; counterpart - memory.base() >= memory.size() && !memory.imports.contains(counterpart)) {
       text << "which is beyond the memory of the device.\nThe kernel ran out of the bounds of its operands.\n\n";
     } else {
       describeAllocation(text, g_runtime->device(index), counterpart);

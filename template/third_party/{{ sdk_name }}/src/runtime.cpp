@@ -85,7 +85,7 @@ Status Runtime::create(const Settings& wanted) {
     if (backing == platform::kNoBacking || !platform::mapBacking(backing, base + static_cast<std::uintptr_t>(space.kernelOffset()), memory)) {
       return failSetUp();
     }
-    devices_.push_back(std::make_unique<Device>(index, base, memory, space.kernelOffset(), backing));
+    devices_.push_back(std::make_unique<Device>(index, base, memory, space.kernelOffset(), backing, space.importBase(index), space.importSize()));
   }
   platform::onFork([] {
     if (g_set_up.load(std::memory_order_relaxed)) {

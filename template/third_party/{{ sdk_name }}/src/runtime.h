@@ -15,6 +15,7 @@
 #include "graph.h"
 #include "handle_table.h"
 #include "host_memory.h"
+#include "ipc.h"
 #include "settings.h"
 #include "status.h"
 #include "stream.h"
@@ -42,6 +43,7 @@ class Runtime {
   HandleTable<GraphSlot, 0x57, 16> graphs;
   HandleTable<GraphExec, 0x58, 16> graph_execs;
   Captures captures;
+  Ipc ipc;
 
   LaunchMode mode() const { return mode_; }
 
@@ -70,6 +72,13 @@ class Runtime {
       failHandle("event");
     }
     return event;
+  }
+
+  // Has what is queued begin at once.
+  void hurry() {
+    for (const auto& device : devices_) {
+      device->workers.hurry();
+    }
   }
 
   // Waits for all devices.

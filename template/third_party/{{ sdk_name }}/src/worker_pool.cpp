@@ -2,14 +2,26 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <thread>
 
 #include "platform/platform.h"
+#include "runtime.h"
 #include "stream.h"
 
 namespace emulator {
 namespace {
 
+using Clock = std::chrono::steady_clock;
+using std::chrono::microseconds;
+
+// How long a worker without work goes on looking without a pause, how often from then on, and until when.
+constexpr auto kSpin = microseconds(5);
+constexpr auto kShortestNap = microseconds(20);
+constexpr auto kLongestNap = microseconds(250);
+constexpr auto kAwake = std::chrono::milliseconds(50);
+
 std::atomic<bool> g_exiting{false};
+std::atomic<int> g_waiters{0};
 
 }  // namespace
 
@@ -32,9 +44,14 @@ void WorkerPool::schedule(Stream& stream) {
   stream.next_ready = nullptr;
   (queue.first != nullptr ? queue.last->next_ready : queue.first) = &stream;
   queue.last = &stream;
-  ++ready_count_;
+  ready_count_.store(ready_count_ + 1);
   updateMostUrgent();
-  const bool wake = resting_ > 0;
+  const bool awake = ready_count_ <= resting_ - sleeping_;
+  if (awake) {
+    left_alone_.store(true);
+  }
+  // Each needs a thread of its own: it may hold up that thread until another stream has done something.
+  std::condition_variable* const wake = !awake ? &sleep_ : (g_waiters.load() != 0 ? &nap_ : nullptr);
   const bool short_of_threads = ready_count_ > resting_ && threads_ < limit() && !exiting();
   if (short_of_threads && !startWorker() && threads_ == 0) {
     // The system gives us no thread at all: better here than never.
@@ -42,8 +59,8 @@ void WorkerPool::schedule(Stream& stream) {
     return;
   }
   lock.unlock();
-  if (wake) {
-    wake_.notify_one();
+  if (wake != nullptr) {
+    wake->notify_one();
   }
 }
 
@@ -64,13 +81,54 @@ void WorkerPool::runThread(void* argument) {
   std::unique_lock lock(pool.mutex_);
   while (!exiting()) {
     pool.work(lock);
-    ++pool.resting_;
-    pool.rested_.notify_all();
-    pool.wake_.wait(lock, [&pool] { return pool.ready_count_ > 0 || exiting(); });
-    --pool.resting_;
+    pool.rest(lock);
   }
   --pool.threads_;
   pool.rested_.notify_all();
+}
+
+void WorkerPool::rest(std::unique_lock<std::mutex>& lock) {
+  static const bool spin = platform::hardwareThreads() > 1;
+  const auto mayGoOn = [this] { return ready_count_.load(std::memory_order_relaxed) > 0 || exiting(); };
+  ++resting_;
+  rested_.notify_all();
+  const auto start = Clock::now();
+  auto time = start;
+  lock.unlock();
+  while (spin && !mayGoOn() && time - start < kSpin) {
+    std::this_thread::yield();  // whoever waits for the work that was just done may need this very core
+    time = Clock::now();
+  }
+  lock.lock();
+  while (!mayGoOn() && time - start < kAwake) {
+    const auto nap = std::clamp<Clock::duration>((time - start) / 4, kShortestNap, kLongestNap);
+    nap_.wait_for(lock, nap);
+    time = Clock::now();
+  }
+  ++sleeping_;
+  sleep_.wait(lock, mayGoOn);
+  --sleeping_;
+  --resting_;
+}
+
+void WorkerPool::wake() {
+  // With the lock, so that no worker is between its look at the queue and its nap.
+  {
+    const std::lock_guard lock(mutex_);
+    if (!left_alone_.exchange(false)) {
+      return;
+    }
+  }
+  nap_.notify_all();
+}
+
+WorkerPool::Waiter::Waiter() {
+  g_waiters.fetch_add(1);
+  Runtime::get()->hurry();
+}
+
+WorkerPool::Waiter::~Waiter() {
+  g_waiters.fetch_sub(1);
 }
 
 void WorkerPool::work(std::unique_lock<std::mutex>& lock) {
@@ -87,7 +145,10 @@ Stream* WorkerPool::take() {
     if (queue.first != nullptr) {
       Stream* const stream = queue.first;
       queue.first = stream->next_ready;
-      --ready_count_;
+      ready_count_.store(ready_count_ - 1);
+      if (ready_count_ == 0) {
+        left_alone_.store(false);
+      }
       updateMostUrgent();
       return stream;
     }
@@ -108,7 +169,8 @@ void WorkerPool::updateMostUrgent() {
 
 void WorkerPool::awaitExit(std::chrono::steady_clock::time_point deadline) {
   std::unique_lock lock(mutex_);
-  wake_.notify_all();
+  nap_.notify_all();
+  sleep_.notify_all();
   rested_.wait_until(lock, deadline, [this] { return threads_ == resting_; });
 }
 

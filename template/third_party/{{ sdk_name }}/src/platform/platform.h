@@ -3,6 +3,9 @@
 
 #include <cstddef>
 #include <cstdint>
+#if defined(__x86_64__) || defined(_M_X64)
+#include <immintrin.h>
+#endif
 
 namespace emulator::platform {
 
@@ -15,6 +18,15 @@ inline constexpr std::size_t kHugePage = std::size_t{2} << 20;
 std::size_t pageSize();
 
 int hardwareThreads();
+
+// For a loop that waits for another thread: leaves the core to its other hardware thread for a moment.
+inline void pause() {
+#if defined(__x86_64__) || defined(_M_X64)
+  _mm_pause();
+#elif defined(__aarch64__) && !defined(_MSC_VER)
+  asm volatile("yield");
+#endif
+}
 
 // Two address ranges of `size` bytes each, aligned to kHugePage, without access and without memory. False if the system refuses.
 bool reserve(std::size_t size, std::uintptr_t* first, std::uintptr_t* second);
@@ -29,6 +41,37 @@ bool commit(std::uintptr_t address, std::size_t size);
 
 // Gives pages back to the system; `offset` is relative to the object that is mapped at `mapping`. The content is lost.
 void discard(Backing backing, std::uintptr_t mapping, std::size_t offset, std::size_t size);
+
+// A process, told apart from an earlier one with the same number where the system allows it.
+struct ProcessId {
+  std::uint32_t number = 0;
+  std::uint64_t started = 0;  // 0: not known
+
+  bool operator==(const ProcessId&) const = default;
+};
+ProcessId thisProcess();
+bool isRunning(const ProcessId& process);
+
+// By this number, and the ProcessId, another process of the same user finds the object.
+std::uint64_t nameOf(Backing backing);
+
+// kNoBacking if it is not there, or the system refuses.
+Backing openBacking(const ProcessId& process, std::uint64_t name);
+void closeBacking(Backing backing);
+
+// What offsets and addresses given to mapPart must be multiples of.
+std::size_t mapUnit();
+
+// Maps a part of an object at `address`, inside of a reserved range; unmapPart takes its access away again.
+bool mapPart(Backing backing, std::uintptr_t address, std::size_t offset, std::size_t size);
+void unmapPart(std::uintptr_t address, std::size_t size);
+
+// Maps an object where there is room; null if the system refuses.
+void* mapAnywhere(Backing backing, std::size_t size);
+void unmapAnywhere(void* address, std::size_t size);
+
+// A number that nobody can guess.
+std::uint64_t randomNumber();
 
 // Page-aligned zeroed host memory, null if there is none.
 void* allocateHost(std::size_t size);

@@ -1,14 +1,18 @@
-// Linux, macOS and the like: memory and threads. Signals are in posix_fault.cpp.
+// Linux, macOS and the like: memory and threads. Signals are in posix_fault.cpp, other processes in posix_process.cpp.
 #include "platform.h"
+
+#include "posix_process.h"
 
 #include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
 #include <sys/mman.h>
+#if defined(__linux__)
+#include <sys/prctl.h>
+#endif
 #include <unistd.h>
 
 #include <algorithm>
-#include <atomic>
 #include <cstdio>
 #include <cstdlib>
 #include <new>
@@ -43,12 +47,8 @@ int openSharedMemory() {
     return memfd;
   }
 #endif
-  static std::atomic<int> serial{0};
-  char name[64];
-  std::snprintf(name, sizeof(name), "/dm-%ld-%d", static_cast<long>(getpid()), serial.fetch_add(1));
-  const int shared = shm_open(name, O_RDWR | O_CREAT | O_EXCL, 0600);
+  const int shared = openNamedMemory();
   if (shared >= 0) {
-    shm_unlink(name);
     return shared;
   }
   std::FILE* const file = std::tmpfile();
@@ -159,6 +159,10 @@ void* runThread(void* argument) {
   pthread_setname_np(start.name);
 #else
   pthread_setname_np(pthread_self(), start.name);
+#endif
+#if defined(__linux__)
+  // Short naps are to be short: by default the system lengthens each by 50 microseconds.
+  prctl(PR_SET_TIMERSLACK, 1000UL, 0, 0, 0);
 #endif
   start.run(start.argument);
   return nullptr;

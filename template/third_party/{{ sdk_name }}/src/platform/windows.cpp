@@ -1,4 +1,4 @@
-// Windows 10 and later, 64 bit.
+// Windows 10 and later, 64 bit. Objects of shared memory are in windows_process.cpp.
 #include "platform.h"
 
 #define NOMINMAX
@@ -14,13 +14,6 @@
 
 namespace emulator::platform {
 namespace {
-
-DWORD high(std::size_t size) {
-  return static_cast<DWORD>(size >> 32);
-}
-DWORD low(std::size_t size) {
-  return static_cast<DWORD>(size & 0xffffffffu);
-}
 
 void* reserveAligned(std::size_t size) {
   // VirtualAlloc aligns to 64 KiB only: look for a place in a larger range, give it up, and take the aligned part.
@@ -69,12 +62,6 @@ bool reserve(std::size_t size, std::uintptr_t* first, std::uintptr_t* second) {
   *first = reinterpret_cast<std::uintptr_t>(guarded);
   *second = reinterpret_cast<std::uintptr_t>(mapped);
   return true;
-}
-
-Backing createBacking(std::size_t size) {
-  // SEC_RESERVE: pages count against the commit limit only from `commit` on.
-  const HANDLE mapping = CreateFileMappingW(INVALID_HANDLE_VALUE, nullptr, PAGE_READWRITE | SEC_RESERVE, high(size), low(size), nullptr);
-  return mapping != nullptr ? reinterpret_cast<Backing>(mapping) : kNoBacking;
 }
 
 bool mapBacking(Backing backing, std::uintptr_t address, std::size_t size) {

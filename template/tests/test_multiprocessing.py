@@ -1,0 +1,369 @@
+"""Tensors between processes share memory; so one process sees what the other writes."""
+
+import pickle
+from collections.abc import Callable, Iterator
+from multiprocessing.reduction import ForkingPickler
+from types import ModuleType
+from typing import Any
+
+import peer
+import pytest
+import torch
+import torch.multiprocessing as mp
+from conftest import PACKAGE
+
+SPAWN = mp.get_context("spawn")
+
+
+class Peer:
+    """A process that runs the functions of `peer`."""
+
+    def __init__(self) -> None:
+        self.connection, other = SPAWN.Pipe()
+        self.process = SPAWN.Process(target=peer.serve, args=(PACKAGE, other), daemon=True)
+        self.process.start()
+        other.close()
+
+    def send(self, function: Callable[..., Any], *args: Any) -> None:
+        self.connection.send((function.__name__, args))
+
+    def receive(self) -> Any:
+        assert self.connection.poll(60), "the other process does not answer"
+        answer = self.connection.recv()
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    def __call__(self, function: Callable[..., Any], *args: Any) -> Any:
+        self.send(function, *args)
+        return self.receive()
+
+    def end(self) -> None:
+        self.connection.send(None)
+        self.process.join(30)
+        assert self.process.exitcode == 0
+
+
+@pytest.fixture(scope="module")
+def other() -> Iterator[Peer]:
+    process = Peer()
+    yield process
+    process.end()
+
+
+@pytest.fixture(autouse=True)
+def nothing_is_left(device: str, device_module: ModuleType, other: Peer) -> Iterator[None]:
+    before = device_module.memory_allocated(), other(peer.allocated, device)
+    yield
+    for _ in range(2):  # what goes there and back has two senders
+        device_module.ipc_collect()
+        other(peer.collect, device)
+    assert (device_module.memory_allocated(), other(peer.allocated, device)) == before
+
+
+def test_both_see_what_the_other_writes(device: str, other: Peer) -> None:
+    x = torch.arange(10, device=device)
+    other(peer.keep, "x", x)
+    assert other(peer.values, "x") == list(range(10))
+    other(peer.fill, "x", 7)
+    assert x.tolist() == [7] * 10
+    x.add_(1)
+    assert other(peer.values, "x") == [8] * 10
+    other(peer.drop, "x")
+
+
+def test_tensor_made_by_the_other(device: str, other: Peer) -> None:
+    x = other(peer.make, "x", [1.0, 2.0, 3.0], device)
+    assert x.device == torch.device(device, 0)
+    assert (x * 2).tolist() == [2.0, 4.0, 6.0]
+    x.zero_()
+    assert other(peer.values, "x") == [0.0, 0.0, 0.0]
+    other(peer.drop, "x")
+    assert x.tolist() == [0.0, 0.0, 0.0], "what was received outlives the sender's own tensor"
+
+
+def test_what_was_received_does_not_count_as_allocated(device: str, device_module: ModuleType, other: Peer) -> None:
+    before = device_module.memory_allocated(), device_module.mem_get_info()
+    x = other(peer.make, "x", [1.0] * 1000, device)
+    assert (device_module.memory_allocated(), device_module.mem_get_info()) == before
+    del x
+    other(peer.drop, "x")
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.int64, torch.bool, torch.complex64], ids=str)
+def test_views(dtype: torch.dtype, device: str, other: Peer) -> None:
+    x = torch.arange(60, device=device).reshape(3, 4, 5).to(dtype)
+    view = x[1:, ::2].transpose(0, 2)
+    other(peer.keep, "view", view)
+    assert other(peer.values, "view") == view.tolist()
+    about = other(peer.describe, "view")
+    assert (about["shape"], about["stride"], about["offset"]) == (view.shape, view.stride(), view.storage_offset())
+    assert (about["dtype"], about["device"]) == (dtype, str(view.device))
+    assert about["nbytes"] == x.untyped_storage().nbytes()
+    other(peer.fill, "view", 1)
+    assert view.tolist() == torch.ones_like(view).tolist()
+    other(peer.drop, "view")
+
+
+def test_small_blocks_of_one_segment(device: str, other: Peer) -> None:
+    tensors = [torch.full((3,), float(i), device=device) for i in range(20)]
+    other(peer.keep, "list", tensors)
+    del tensors[::2]
+    received = other(peer.give, "list")
+    assert [x.tolist() for x in received] == [[float(i)] * 3 for i in range(20)]
+    other(peer.drop, "list")
+    assert [x.tolist() for x in tensors] == [[float(i)] * 3 for i in range(1, 20, 2)]
+
+
+@pytest.mark.parametrize("shape", [(0,), (2, 0, 3)])
+def test_without_elements(shape: tuple[int, ...], device: str, other: Peer) -> None:
+    other(peer.keep, "x", torch.empty(shape, device=device))
+    about = other(peer.describe, "x")
+    assert (about["shape"], about["device"], about["nbytes"]) == (shape, f"{device}:0", 0)
+    other(peer.drop, "x")
+
+
+def test_second_device(second_device: torch.device, other: Peer) -> None:
+    x = torch.arange(5, device=second_device)
+    other(peer.keep, "x", x)
+    assert other(peer.describe, "x")["device"] == str(second_device)
+    other(peer.fill, "x", 3)
+    assert x.tolist() == [3] * 5
+    other(peer.drop, "x")
+
+
+def test_tensors_of_one_storage_keep_sharing_it(device: str, other: Peer) -> None:
+    x = torch.zeros(10, device=device)
+    other(peer.keep, "together", [x, x[2:4]])
+    first, second = other(peer.give, "together")
+    assert first.untyped_storage()._cdata == second.untyped_storage()._cdata
+    del first, second
+    other(peer.keep, "later", x[5:])
+    storages = {other(peer.describe, name)["storage"] for name in ("later",)}
+    other(peer.keep, "again", x)
+    storages.add(other(peer.describe, "again")["storage"])
+    assert len(storages) == 1
+    other(peer.fill, "later", 1)
+    assert other(peer.values, "again") == [0.0] * 5 + [1.0] * 5
+    other(peer.drop, "together", "later", "again")
+
+
+def test_parameters_and_gradients(device: str, other: Peer) -> None:
+    module = torch.nn.Linear(2, 2, device=device)
+    leaf = torch.zeros(3, device=device, requires_grad=True)
+    for name, x in [("weight", module.weight), ("leaf", leaf), ("detached", leaf.detach())]:
+        other(peer.keep, name, x)
+    about = {name: other(peer.describe, name) for name in ("weight", "leaf", "detached")}
+    assert [about[name]["type"] for name in about] == ["Parameter", "Tensor", "Tensor"]
+    assert [about[name]["requires_grad"] for name in about] == [True, True, False]
+    other(peer.fill, "weight", 1)
+    assert module.weight.tolist() == [[1.0, 1.0], [1.0, 1.0]]
+    with pytest.raises(RuntimeError, match="non-leaf"):
+        other.send(peer.keep, "x", leaf * 2)
+    other(peer.drop, *about)
+
+
+def test_module_shares_its_parameters(device: str, other: Peer) -> None:
+    module = torch.nn.Sequential(torch.nn.Linear(2, 1, bias=False, device=device), torch.nn.ReLU())
+    other(peer.keep, "module", module)
+    received = other(peer.give, "module")
+    with torch.no_grad():
+        received[0].weight.fill_(3)
+    assert module[0].weight.tolist() == [[3.0, 3.0]]
+    other(peer.drop, "module")
+
+
+def test_storages(device: str, other: Peer) -> None:
+    x = torch.zeros(4, device=device)
+    other(peer.keep, "storages", [x.untyped_storage(), x._typed_storage()])
+    untyped, typed = other(peer.give, "storages")
+    assert (typed.dtype, typed._untyped_storage._cdata) == (torch.float32, untyped._cdata)
+    torch.empty(0, device=device).set_(untyped).fill_(2)
+    assert x.tolist() == [2.0] * 4
+    other(peer.drop, "storages")
+
+
+def test_sender_may_forget_the_tensor(device: str, device_module: ModuleType, other: Peer) -> None:
+    before = device_module.memory_allocated()
+    x = torch.arange(1000, device=device)
+    other(peer.keep, "x", x)
+    del x
+    device_module.ipc_collect()
+    assert device_module.memory_allocated() > before
+    scratch = torch.full((1000,), -1, device=device)
+    assert other(peer.values, "x") == list(range(1000))
+    del scratch
+    other(peer.drop, "x")
+    device_module.ipc_collect()
+    assert device_module.memory_allocated() == before
+
+
+def test_each_message_is_counted(device: str, device_module: ModuleType, other: Peer) -> None:
+    before = device_module.memory_allocated()
+    x = torch.zeros(1000, device=device)
+    for name in "abc":
+        other(peer.keep, name, x)
+    del x
+    for name in "abc":
+        device_module.ipc_collect()
+        assert device_module.memory_allocated() > before
+        other(peer.drop, name)
+    device_module.ipc_collect()
+    assert device_module.memory_allocated() == before
+
+
+def test_sending_collects(device: str, device_module: ModuleType, other: Peer) -> None:
+    for _ in range(20):
+        other(peer.keep, "x", torch.zeros(1000, device=device))
+    assert device_module.memory_allocated() <= 4 * 4096
+    other(peer.drop, "x")
+
+
+def test_cached_memory_of_both_goes_back(device: str, device_module: ModuleType, other: Peer) -> None:
+    free = device_module.mem_get_info()[0]
+    x = torch.zeros(30 << 20, dtype=torch.uint8, device=device)
+    other(peer.keep, "x", x)
+    del x
+    other(peer.drop, "x")
+    device_module.ipc_collect()
+    device_module.empty_cache()
+    assert device_module.mem_get_info()[0] >= free
+
+
+def test_pass_on_what_was_received(device: str, other: Peer) -> None:
+    # There and back: the memory is its own again.
+    x = torch.arange(4, device=device)
+    other(peer.keep, "x", x[1:])
+    mine = other(peer.give, "x")
+    other(peer.drop, "x")
+    assert mine.data_ptr() == x.data_ptr() + x.element_size()
+    mine.fill_(9)
+    assert x.tolist() == [0, 9, 9, 9]
+    # And what it made itself.
+    made = other(peer.make, "made", [1, 2], device)
+    other(peer.keep, "echo", made)
+    made.fill_(5)
+    del made
+    assert other(peer.values, "made") == other(peer.values, "echo") == [5, 5]
+    other(peer.drop, "made", "echo")
+
+
+def test_to_oneself(device: str) -> None:
+    x = torch.zeros(3, device=device)
+    message = ForkingPickler.dumps(x)
+    y = pickle.loads(message)
+    y.fill_(2)
+    assert x.tolist() == [2.0] * 3
+
+
+def test_message_can_be_received_once(device: str) -> None:
+    message = bytes(ForkingPickler.dumps(torch.ones(3, device=device)))
+    x = pickle.loads(message)
+    assert x.tolist() == [1.0] * 3
+    del x
+    with pytest.raises(RuntimeError, match="received before"):
+        pickle.loads(message)
+
+
+def test_shared_storage_keeps_its_size(device: str, other: Peer) -> None:
+    x = torch.zeros(4, device=device)
+    other(peer.keep, "x", x)
+    assert not other(peer.describe, "x")["resizable"]
+    with pytest.raises(RuntimeError, match="not resizable"):
+        x.untyped_storage().resize_(1000)
+    other(peer.drop, "x")
+
+
+def test_other_devices_are_left_to_core(other: Peer) -> None:
+    x = torch.arange(3)
+    other(peer.keep, "x", [x, torch.empty(2, 3, device="meta")])
+    received, meta = other(peer.give, "x")
+    assert received.tolist() == [0, 1, 2]
+    assert (meta.device.type, meta.shape) == ("meta", (2, 3))
+    received.fill_(4)
+    assert x.tolist() == [4, 4, 4]
+    other(peer.drop, "x")
+
+
+def test_queue_and_arguments_of_a_process(device: str) -> None:
+    x = torch.arange(5, device=device)
+    queue, results = SPAWN.Queue(), SPAWN.Queue()
+    process = SPAWN.Process(target=peer.double, args=(queue, results))
+    process.start()
+    queue.put(x)
+    assert results.get(timeout=60) == [0, 2, 4, 6, 8]
+    process.join(30)
+    assert x.tolist() == [0, 2, 4, 6, 8]
+
+    parameter = torch.nn.Parameter(torch.ones(2, device=device))
+    process = SPAWN.Process(target=peer.double_each, args=(x, parameter))
+    process.start()
+    process.join(60)
+    assert process.exitcode == 0
+    assert (x.tolist(), parameter.tolist()) == ([0, 4, 8, 12, 16], [2.0, 2.0])
+
+
+@pytest.mark.parametrize("recorded", [False, True], ids=["new", "recorded"])
+def test_event(recorded: bool, device: str, other: Peer) -> None:
+    event = torch.Event(device, interprocess=True)
+    if recorded:
+        event.record()
+    x = torch.zeros(1000, device=device)
+    for name, value in [("event", event), ("x", x)]:
+        other(peer.keep, name, value)
+    assert other(peer.query, "event")
+    for i in range(5):
+        stream = torch.Stream(device)
+        with stream:
+            x.fill_(i)
+            event.record()
+        assert other(peer.wait_and_read, "event", "x") == [float(i)] * 1000
+        other(peer.record, "event", "x", i + 0.5)
+        stream.wait_event(event)
+        with stream:
+            assert x.tolist() == [i + 0.5] * 1000
+        event.synchronize()
+        assert event.query()
+    other(peer.drop, "event", "x")
+
+
+def test_event_of_the_other(second_device: torch.device, other: Peer) -> None:
+    event = other(peer.make_event, "event", second_device)
+    assert event.device == second_device
+    assert event.query()
+    x = other(peer.make, "x", [0.0] * 1000, str(second_device))
+    other(peer.record, "event", "x", 5)
+    event.synchronize()
+    assert x.tolist() == [5.0] * 1000
+    other(peer.drop, "event", "x")
+
+
+def test_events_that_cannot_be_sent(device: str) -> None:
+    with pytest.raises(ValueError, match="enable_timing=False"):
+        ForkingPickler.dumps(torch.Event(device, enable_timing=True))
+    message = bytes(ForkingPickler.dumps(torch.Event(device)))
+    with pytest.raises(RuntimeError, match="made the handle itself"):
+        pickle.loads(message)
+
+
+def test_receiver_and_sender_that_die(device: str, device_module: ModuleType) -> None:
+    before = device_module.memory_allocated()
+    dying = Peer()
+    x = torch.zeros(1000, device=device)
+    dying(peer.keep, "x", x)
+    del x
+    mine = dying(peer.make, "mine", [1, 2, 3], device)
+    device_module.ipc_collect()
+    assert device_module.memory_allocated() > before
+    dying.send(peer.make, "late", [1], device)
+    assert dying.connection.poll(60)
+    late = dying.connection.recv_bytes()
+    dying.send(peer.die)
+    dying.process.join(30)
+
+    device_module.ipc_collect()
+    assert device_module.memory_allocated() == before, "what a dead process held is free again"
+    assert mine.tolist() == [1, 2, 3], "what is open stays"
+    del mine
+    with pytest.raises(RuntimeError, match="has ended"):
+        pickle.loads(late)
