@@ -25,11 +25,17 @@ void DeviceCache::recordStream(Block* block, c10::Stream stream) {
   }
 }
 
-// The block waits for the streams that used it.
+// The block waits for the streams that used it. Does not throw, because tensors end here: a stream that takes no event any
+// more does no work either, so that there is nothing to wait for.
 void DeviceCache::recordEvents(Block* block) {
   for (const auto& stream : std::exchange(block->uses, {})) {
     Event event;
-    event.record(Stream(stream));
+    try {
+      event.record(Stream(stream));
+    } catch (const std::exception& error) {
+      TORCH_WARN("memory that is freed cannot wait for ", stream, ", which used it: ", error.what());
+      event = Event();
+    }
     ++block->pending_events;
     pending_.emplace_back(std::move(event), block);
   }
@@ -44,9 +50,10 @@ void DeviceCache::processEvents() {
     recordEvents(block);
   }
   for (size_t left = pending_.size(); left > 0; --left) {
+    const bool reached = pending_.front().first.query();
     auto entry = std::move(pending_.front());
     pending_.pop_front();
-    if (!entry.first.query()) {
+    if (!reached) {
       pending_.push_back(std::move(entry));
       continue;
     }

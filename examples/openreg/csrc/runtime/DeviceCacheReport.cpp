@@ -40,7 +40,7 @@ void DeviceCache::throwOutOfMemory(const Request& request, Lock& lock) {
     const auto pool = request.owner != nullptr ? request.owner->id : c10::MempoolId_t(0, 0);
     history_.add({TraceEntry::OOM, index_, memory.free, request.nbytes, handleOf(request.stream), pool, 0, request.context});
   }
-  lock.unlock();  // whoever looks at the exception, or at its stack, may need the GIL
+  lock.unlock();  // nobody has to wait for the message and its stack
   c10::reportOutOfMemoryToProfiler(static_cast<int64_t>(request.nbytes), allocated, allocated + cached, c10::Device(kDeviceType, index_));
   TORCH_CHECK_WITH(
       OutOfMemoryError, false, c10::get_privateuse1_backend(), " out of memory. Tried to allocate ", format_size(request.nbytes), ". Device ", static_cast<int>(index_),
