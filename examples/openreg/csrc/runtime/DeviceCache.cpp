@@ -164,7 +164,9 @@ void DeviceCache::markInactive(Block* block, const Context& context) {
   block->freed_at = ++clock_;
   countInactive(stats_, *block);
   record(TraceEntry::FREE_COMPLETED, *block, block->requested, context);
-  block->context = nullptr;
+  if (block->context) [[unlikely]] {
+    block->context = nullptr;
+  }
 }
 
 // Merges a block that nobody uses with its free neighbours and puts the result into its pool.

@@ -87,7 +87,12 @@ class DeviceCache {
   size_t reserved() const;
   size_t allowed() const;
   void* handleOf(c10::StreamId stream) const;
-  void record(TraceEntry::Action action, const Block& block, size_t size, const Context& context);
+  void record(TraceEntry::Action action, const Block& block, size_t size, const Context& context) {
+    if (history_.recording()) [[unlikely]] {
+      addToHistory(action, block, size, context);
+    }
+  }
+  void addToHistory(TraceEntry::Action action, const Block& block, size_t size, const Context& context);
   [[noreturn]] void throwOutOfMemory(const Request& request, Lock& lock);
 
   c10::DeviceIndex index_;

@@ -79,11 +79,9 @@ void* DeviceCache::handleOf(c10::StreamId stream) const {
   return stream == 0 ? nullptr : Stream(c10::Stream(c10::Stream::UNSAFE, c10::Device(kDeviceType, index_), stream)).handle();
 }
 
-void DeviceCache::record(TraceEntry::Action action, const Block& block, size_t size, const Context& context) {
-  if (history_.recording()) [[unlikely]] {
-    const auto pool = block.pool->owner != nullptr ? block.pool->owner->id : c10::MempoolId_t(0, 0);
-    history_.add({action, index_, reinterpret_cast<size_t>(block.address), size, handleOf(block.stream), pool, 0, context});
-  }
+void DeviceCache::addToHistory(TraceEntry::Action action, const Block& block, size_t size, const Context& context) {
+  const auto pool = block.pool->owner != nullptr ? block.pool->owner->id : c10::MempoolId_t(0, 0);
+  history_.add({action, index_, reinterpret_cast<size_t>(block.address), size, handleOf(block.stream), pool, 0, context});
 }
 
 void DeviceCache::addTo(MemorySnapshot& snapshot) {
