@@ -9,6 +9,7 @@
 #include "graph/Recorder.h"
 #include "runtime/CachingAllocator.h"
 #include "runtime/Guard.h"
+#include "runtime/HostAllocator.h"
 
 namespace openreg::graph {
 namespace {
@@ -65,7 +66,9 @@ void Graph::capture_begin(c10::MempoolId_t pool, at::GraphCaptureMode mode) {
   stream_ = stream;
   pool_ = pool == c10::MempoolId_t{0, 0} ? newMempoolId(/*made_by_user=*/false) : pool;
   capturing_ = true;
-  cachingAllocator().beginAllocateToPool(index, pool_, [](c10::Stream used) { return device::isCapturing(Stream(used).handle()); });
+  const auto filter = [](c10::Stream used) { return device::isCapturing(Stream(used).handle()); };
+  cachingAllocator().beginAllocateToPool(index, pool_, filter);
+  hostAllocator().begin_allocate_to_pool(pool_, filter);
   pushRecorder(record);
   try {
     device::beginCapture(stream.handle(), modeOf(mode));
@@ -81,6 +84,7 @@ void Graph::abandon() noexcept {
   const auto index = stream_->device_index();
   popRecorder();
   cachingAllocator().endAllocateToPool(index, pool_);
+  hostAllocator().end_allocate_to_pool(pool_);
   capturing_graphs.at(index).store(nullptr, std::memory_order_release);
   capturing_ = false;
 }
@@ -146,6 +150,7 @@ void Graph::reset() {
   }
   calls_.clear();
   cachingAllocator().releasePool(stream_->device_index(), pool_);
+  hostAllocator().release_pool(pool_);
   stream_.reset();
 }
 

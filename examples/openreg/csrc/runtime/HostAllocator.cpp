@@ -2,6 +2,7 @@
 
 #include <cstring>
 
+#include "device/Graph.h"
 #include "device/Memory.h"
 #include "runtime/Event.h"
 #include "runtime/Stream.h"
@@ -41,8 +42,8 @@ struct HostAllocatorImpl final : at::CachingHostAllocatorImpl<c10::Stream, Event
     return currentStream();
   }
 
-  bool stream_is_capturing(c10::Stream /*stream*/) const override {
-    return false;  // no GraphImpl is registered, so nothing can start a capture
+  bool stream_is_capturing(c10::Stream stream) const override {
+    return device::isCapturing(Stream(stream).handle());
   }
 };
 
