@@ -1,6 +1,7 @@
 #include "support.h"
 
 #include <atomic>
+#include <chrono>
 #include <thread>
 #include <vector>
 
