@@ -230,6 +230,32 @@ TEST(Ipc, ExporterThatHasEnded) {
   EXPECT_TRUE(messageHas("has ended")) << orGetLastErrorMessage();
 }
 
+TEST(Ipc, ResetClosesAndWithdraws) {
+  OtherProcess lender("lend");
+  const auto theirs = lender.wire().receive<orIpcMemHandle_t>();
+  void* opened = nullptr;
+  ASSERT_OK(orIpcOpenMemHandle(&opened, theirs));
+  void* own = nullptr;
+  ASSERT_OK(orMalloc(&own, 4096));
+  const orIpcMemHandle_t mine = handleOf(own);
+
+  ASSERT_OK(orDeviceFail(0, "to see what it does"));
+  EXPECT_NE(orSuccess, orIpcCloseMemHandle(opened));
+  EXPECT_TRUE(messageHas("to see what it does"));
+  EXPECT_NE(orSuccess, orIpcOpenMemHandle(&opened, theirs));
+  ASSERT_OK(orDeviceReset());
+
+  EXPECT_EQ(orErrorInvalidPointer, orMemset(opened, 0, 4));
+  EXPECT_EQ(orErrorInvalidPointer, orIpcCloseMemHandle(opened));
+  OtherProcess other("openEach");
+  EXPECT_EQ(orErrorInvalidHandle, ask(other, mine).error);
+  ASSERT_OK(orIpcOpenMemHandle(&opened, theirs));
+  EXPECT_EQ(4242, readDevice<int>(opened));
+  EXPECT_OK(orIpcCloseMemHandle(opened));
+  other.wire().send(orIpcMemHandle_t{});
+  EXPECT_EQ(0, other.join());
+}
+
 TEST(Ipc, ManyAtOnce) {
   constexpr std::size_t kCount = 40;
   std::vector<std::unique_ptr<DeviceMemory>> memory;

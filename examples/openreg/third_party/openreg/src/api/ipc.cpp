@@ -29,6 +29,7 @@ orError_t orIpcGetMemHandle(orIpcMemHandle_t* handle, void* pointer) {
       return fail(Status::NotSupported, "%p belongs to another process; pass on the handle that it was opened with", pointer);
     }
     IpcHandle made;
+    EMULATOR_TRY(device->check());
     EMULATOR_TRY(runtime.ipc.exportMemory(*device, allocation, &made));
     *handle = std::bit_cast<orIpcMemHandle_t>(made);
     return Status::Success;
@@ -49,6 +50,7 @@ orError_t orIpcCloseMemHandle(void* pointer) {
     if (device == nullptr || !device->memory.imports.contains(address)) {
       return fail(Status::InvalidPointer, "%p is not memory of another process; free memory of this one with what allocated it", pointer);
     }
+    EMULATOR_TRY(device->check());
     if (thread.depth == 0 && device->memory.imports.isStart(address) && !WorkerPool::exiting()) {
       EMULATOR_TRY(device->drain(thread));
     }
