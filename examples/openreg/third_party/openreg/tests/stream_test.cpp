@@ -133,13 +133,18 @@ TEST(Stream, SynchronizeWaitsForEarlierWorkOnly) {
   Gate first;
   Gate second;
   first.block(stream);
+  std::atomic<bool> begun{false};
   std::atomic<bool> returned{false};
   std::thread waiter([&] {
+    begun = true;
     EXPECT_OK(orStreamSynchronize(stream));
     returned = true;
   });
   first.awaitArrival();
-  std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  while (!begun) {
+    std::this_thread::yield();
+  }
+  std::this_thread::sleep_for(std::chrono::milliseconds(50));
   EXPECT_FALSE(returned);
   second.block(stream);  // submitted after the wait began
   first.open();
