@@ -238,6 +238,24 @@ def test_a_graph_can_be_captured_again_after_reset(device: str) -> None:
     assert torch.equal(x.cpu(), torch.full((10,), 3.0))
 
 
+def test_copies_from_pinned_memory(device: str) -> None:
+    before = torch.zeros(1000).pin_memory()
+    x = torch.zeros(1000, device=device)
+    graph, stream = capture()
+    with stream, graph:
+        x.copy_(before, non_blocking=True)
+        within = torch.zeros(1000).pin_memory()
+        within.copy_(x * 2, non_blocking=True)
+    for n in (1.0, 2.0):
+        before.fill_(n)
+        graph.replay()
+        torch.accelerator.synchronize()
+        assert torch.equal(within, torch.full((1000,), 2 * n))
+    del before, within
+    for _ in range(5):
+        assert torch.ones(1000).pin_memory().sum() == 1000
+
+
 def test_keep_graph_and_dump(device: str, tmp_path: Path) -> None:
     x = torch.ones(10, device=device)
     graph, stream = capture(keep_graph=True)

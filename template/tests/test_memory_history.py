@@ -1,8 +1,10 @@
 """Snapshots of the allocator and the history of what it did, in the format of PyTorch's memory visualizer."""
 
+import collections
 import gc
 import itertools
 import pickle
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
@@ -185,6 +187,37 @@ def test_streams_and_devices_are_told_apart(
     here, there = device_module.memory._snapshot()["device_traces"][:2]
     assert [(e["addr"], e["stream"] != 0) for e in here] == [(x.data_ptr(), True)] * 2
     assert [(e["addr"], e["stream"]) for e in there] == [(y.data_ptr(), 0)] * 2
+
+
+def test_threads_record_together(device: str, device_module: ModuleType) -> None:
+    """Stacks need the GIL, which other threads hold while they free tensors and take snapshots."""
+    device_module.memory._record_memory_history(stacks="python", max_entries=10_000, skip_actions=["snapshot"])
+
+    def work() -> None:
+        for step in range(100):
+            x = torch.full((step + 1,), 1.0, device=device)
+            y = x + x
+            del x
+            if step % 20 == 0:
+                device_module.memory._snapshot()
+            del y
+
+    threads = [threading.Thread(target=work) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    trace = device_module.memory._snapshot()["device_traces"][0]
+    counts = collections.Counter(entry["action"] for entry in trace)
+    assert counts["alloc"] == counts["free_requested"] == counts["free_completed"] >= 1600
+    assert all("work" in [f["name"] for f in e["frames"]] for e in trace if e["action"] == "alloc")
+    live: set[int] = set()
+    for entry in trace:
+        if entry["action"] == "alloc":
+            assert entry["addr"] not in live
+            live.add(entry["addr"])
+        elif entry["action"] == "free_completed":
+            live.remove(entry["addr"])
 
 
 def test_the_visualizer_reads_it(device: str, device_module: ModuleType, tmp_path: Path) -> None:

@@ -1,6 +1,8 @@
 """Tensors between processes share memory; so one process sees what the other writes."""
 
 import pickle
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from multiprocessing.reduction import ForkingPickler
 from types import ModuleType
@@ -10,7 +12,7 @@ import peer
 import pytest
 import torch
 import torch.multiprocessing as mp
-from conftest import PACKAGE
+from conftest import PACKAGE, PROJECT
 
 SPAWN = mp.get_context("spawn")
 
@@ -367,3 +369,10 @@ def test_receiver_and_sender_that_die(device: str, device_module: ModuleType) ->
     del mine
     with pytest.raises(RuntimeError, match="has ended"):
         pickle.loads(late)
+
+
+def test_example() -> None:
+    script = PROJECT / "examples" / "two_processes.py"
+    done = subprocess.run([sys.executable, script], capture_output=True, text=True, timeout=120)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "[0, 2, 4, 6, 8]" in done.stdout

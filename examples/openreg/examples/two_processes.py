@@ -3,11 +3,13 @@
 Run it from anywhere: ``python examples/two_processes.py``. It needs the package installed and nothing else.
 """
 
+from multiprocessing import Queue
+
 import torch
 import torch.multiprocessing as mp
 
 
-def work(tasks: mp.Queue, results: mp.Queue) -> None:
+def work(tasks: "Queue[torch.Tensor | None]", results: "Queue[str]") -> None:
     while (x := tasks.get()) is not None:
         x.mul_(2)  # in the memory of the other process
         torch.accelerator.synchronize()

@@ -65,10 +65,22 @@ Status ImportWindow::close(std::uintptr_t address) {
     return fail(Status::InvalidPointer, "no memory of another process is open at %#zx; it was closed before, or is inside of an allocation", static_cast<std::size_t>(address));
   }
   if (--it->second.uses == 0) {
-    platform::unmapPart(it->second.begin + static_cast<std::uintptr_t>(kernel_offset_), it->second.extent);
+    unmap(it->second);
     imports_.erase(it);
   }
   return Status::Success;
+}
+
+void ImportWindow::closeAll() {
+  const std::lock_guard lock(mutex_);
+  for (const auto& entry : imports_) {
+    unmap(entry.second);
+  }
+  imports_.clear();
+}
+
+void ImportWindow::unmap(const Import& import) const {
+  platform::unmapPart(import.begin + static_cast<std::uintptr_t>(kernel_offset_), import.extent);
 }
 
 bool ImportWindow::lookUp(std::uintptr_t address, Allocation* allocation) const {

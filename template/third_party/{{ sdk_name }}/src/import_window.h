@@ -37,6 +37,7 @@ class ImportWindow {
 
   bool isStart(std::uintptr_t address);
   Status close(std::uintptr_t address);
+  void closeAll();
 
   // As in DeviceMemory.
   bool find(std::uintptr_t address, Allocation* allocation);
@@ -52,6 +53,7 @@ class ImportWindow {
   };
 
   std::uintptr_t choose(std::size_t offset, std::size_t extent) const;
+  void unmap(const Import& import) const;
   bool lookUp(std::uintptr_t address, Allocation* allocation) const;
 
   const std::uintptr_t base_;

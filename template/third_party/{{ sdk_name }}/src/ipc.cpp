@@ -156,6 +156,9 @@ Status Ipc::openMemory(Runtime& runtime, const IpcHandle& handle, void** pointer
   if (device >= static_cast<std::uint32_t>(runtime.deviceCount())) {
     return fail(Status::InvalidDevice, "the memory is on device %u of process %lu, and this process has %d devices; give it as many", device, static_cast<unsigned long>(handle.process), runtime.deviceCount());
   }
+  if (const Status status = runtime.device(static_cast<int>(device)).check(); status != Status::Success) {
+    return status;
+  }
   ImportWindow& window = runtime.device(static_cast<int>(device)).memory.imports;
   const ImportKey key{handle.exporter, handle.serial};
   if (window.reopen(key, pointer)) {

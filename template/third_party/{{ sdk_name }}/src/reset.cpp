@@ -41,7 +41,9 @@ Status resetDevice(Runtime& runtime, ThreadState& thread, Device& device) {
   });
   retireGraphs(runtime.graphs, device.index);
   retireGraphs(runtime.graph_execs, device.index);
+  device.memory.imports.closeAll();
   for (const std::uintptr_t address : device.memory.allocations()) {
+    runtime.ipc.withdraw(address);
     device.memory.release(address);
   }
   thread.detail[0] = '\0';  // of an allocation that somebody else freed at the same moment
