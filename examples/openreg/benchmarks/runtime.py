@@ -65,7 +65,7 @@ def main() -> None:
     """Measure and print."""
     module = torch.get_device_module(DEVICE)
     wait = module.synchronize
-    print(f"{str():<48}{'measured':>10}    {'limit':>10}")
+    print(f"{'':<48}{'measured':>10}    {'limit':>10}")
 
     host, host_target = torch.ones(BYTES, dtype=torch.uint8), torch.ones(BYTES, dtype=torch.uint8)
     device, device_target = host.to(DEVICE), host.to(DEVICE)
