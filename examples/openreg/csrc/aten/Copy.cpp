@@ -67,10 +67,12 @@ void copyOnDevice(at::Tensor& dst, const at::Tensor& src) {
 
 // The source's stream does the copy: it waits for what the destination's stream has before, and that one for the copy.
 void copyAcross(at::Tensor& dst, const at::Tensor& src) {
-  const auto packed = at::empty_like(dst, src.options().dtype(dst.dtype()).device(src.device()), at::MemoryFormat::Contiguous);
-  auto packed_src = packed;
-  copyOnDevice(packed_src, src);
-  auto landing = dst.is_contiguous() && !dst.is_conj() && !dst.is_neg() ? dst : at::empty_like(dst, at::MemoryFormat::Contiguous);
+  const bool plain = isPlain(dst, src);
+  auto packed = plain ? src : at::empty_like(dst, src.options().dtype(dst.dtype()).device(src.device()), at::MemoryFormat::Contiguous);
+  if (!plain) {
+    copyOnDevice(packed, src);
+  }
+  auto landing = plain || (dst.is_contiguous() && !dst.is_conj() && !dst.is_neg()) ? dst : at::empty_like(dst, at::MemoryFormat::Contiguous);
 
   const auto src_stream = currentStream(src.device().index());
   const auto dst_stream = currentStream(dst.device().index());

@@ -5,6 +5,7 @@
 #include "device/Device.h"
 #include "device/Memory.h"
 #include "runtime/DeviceCache.h"
+#include "runtime/HostKernel.h"
 #include "runtime/Stream.h"
 
 namespace openreg {
@@ -42,6 +43,10 @@ void CachingAllocator::deleteBlock(void* context) {
     const auto stats = cache.stats();
     c10::reportMemoryUsageToProfiler(
         block->address, -static_cast<int64_t>(block->size), stats.allocated_bytes[0].current - block->size, stats.reserved_bytes[0].current, c10::Device(kDeviceType, block->device));
+  }
+  if (HostKernel::othersOn(block->device, block->stream)) [[unlikely]] {
+    // The kernel may allocate ahead of the work that was queued on this block, so the stream itself has to come by.
+    block->uses.emplace_back(c10::Stream::UNSAFE, c10::Device(kDeviceType, block->device), block->stream);
   }
   cache.free(block);
 }

@@ -139,6 +139,10 @@ void setCurrentStream(Stream stream) {
   current_streams[stream.device_index()] = stream.id();
 }
 
+c10::StreamId currentStreamId(c10::DeviceIndex index) {
+  return current_streams[index];
+}
+
 device::StreamHandle currentStreamHandle(c10::DeviceIndex index) {
   return handleOf(current_streams[index], index);
 }

@@ -59,7 +59,8 @@ BACKEND_API Stream streamFromExternal(device::StreamHandle handle, c10::DeviceIn
 BACKEND_API Stream currentStream(c10::DeviceIndex index = -1);
 BACKEND_API void setCurrentStream(Stream stream);
 
-// handle() of the current stream without building a Stream: every operator needs it.
+// id() and handle() of the current stream without building a Stream: every operator needs them.
+BACKEND_API c10::StreamId currentStreamId(c10::DeviceIndex index);
 BACKEND_API device::StreamHandle currentStreamHandle(c10::DeviceIndex index);
 
 }  // namespace openreg

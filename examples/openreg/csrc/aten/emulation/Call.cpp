@@ -7,6 +7,7 @@
 #include "device/Memory.h"
 #include "runtime/CachingAllocator.h"
 #include "runtime/Generator.h"
+#include "runtime/HostKernel.h"
 
 namespace openreg::emulation {
 namespace {
@@ -111,6 +112,7 @@ void Call::run(c10::function_ref<void()> kernel) {
   if (device_ == kUnknown) [[unlikely]] {
     device_ = currentDevice();
   }
+  const HostKernel submitted(device_, currentStreamId(device_));
   device::runOnStream(currentStreamHandle(device_), [&] {
     scope_.emplace(device_);
     kernel();

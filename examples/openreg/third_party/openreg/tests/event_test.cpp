@@ -154,6 +154,24 @@ TEST(Event, DestroyWhilePendingStillReleases) {
   EXPECT_OK(orStreamSynchronize(waiting));
 }
 
+// Also in the blocking mode: the caller may hold a lock that the work before the event needs.
+TEST(Event, RecordingAndWaitingNeverBlockTheCaller) {
+  const StreamGuard busy;
+  const StreamGuard waiting;
+  const EventGuard event;
+  Gate gate;
+  std::thread holder([&] { gate.block(busy); });
+  gate.awaitArrival();
+  EXPECT_OK(orEventRecord(event, busy));
+  EXPECT_OK(orStreamWaitEvent(waiting, event, 0));
+  EXPECT_EQ(orErrorNotReady, orEventQuery(event));
+  EXPECT_EQ(orErrorNotReady, orStreamQuery(waiting));
+  gate.open();
+  holder.join();
+  EXPECT_OK(orStreamSynchronize(waiting));
+  EXPECT_OK(orEventQuery(event));
+}
+
 TEST(Event, ElapsedTimeIsThatOfTheDevice) {
   const StreamGuard stream;
   const EventGuard start;

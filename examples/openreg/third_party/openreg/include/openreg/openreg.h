@@ -29,7 +29,8 @@
 //   OPENREG_DEVICE_MEMORY   memory of each device: bytes, or a number with the suffix K, M, G or T (powers of 1024)
 //   OPENREG_LAUNCH          inline    work for an idle stream may run at once on the submitting thread (default)
 //                           async     orLaunchKernel and asynchronous copies and fills are always queued
-//                           blocking  every submission has completed when the call returns
+//                           blocking  kernels, copies, fills and host functions have completed when the call returns;
+//                                     recording an event and waiting for one by a stream never block the caller
 //   To find mistakes; all of it is off by default and has a function below.
 //   OPENREG_DELAY_US        as orSetKernelDelay
 //   OPENREG_FAIL            as orInjectFault, with the failure that fits: orMalloc:3,orLaunchKernel:1

@@ -63,7 +63,7 @@ orError_t orEventRecord(orEvent_t event, orStream_t stream) {
       return Status::InvalidHandle;
     }
     EMULATOR_LOG(*source, "record", "event=%p", static_cast<void*>(event));
-    return settle(runtime, thread, *source, target.record(*source));
+    return target.record(*source);
   });
 }
 

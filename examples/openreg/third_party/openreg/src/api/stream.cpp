@@ -100,7 +100,7 @@ orError_t orStreamWaitEvent(orStream_t stream, orEvent_t event, unsigned int fla
     EMULATOR_TRY(checkDevice(runtime, *awaited));
     EMULATOR_TRY(target.device().check());
     EMULATOR_LOG(target, "wait", "event=%p", static_cast<void*>(event));
-    return settle(runtime, thread, target, awaited->hold(thread, target));
+    return awaited->hold(thread, target);
   });
 }
 

@@ -1,0 +1,33 @@
+#pragma once
+
+#include <c10/core/Device.h>
+#include <c10/core/Stream.h>
+
+#include "device/Export.h"
+
+namespace openreg {
+
+// A kernel that the submitting thread runs itself, when its turn on the stream has come, and that allocates while it runs.
+//
+// The caching allocator hands a freed block out again on the same stream at once, because whatever uses it next comes later
+// on that stream. An allocation from within a kernel breaks the rule: its place on the stream is the kernel's, and another
+// thread may have freed the block since, with work on it queued behind the kernel. So the allocator asks othersOn().
+//
+// PORTING: delete it together with aten/emulation.
+class BACKEND_API HostKernel {
+ public:
+  // From before it is submitted until it has returned.
+  HostKernel(c10::DeviceIndex device, c10::StreamId stream);
+  ~HostKernel();
+  HostKernel(const HostKernel&) = delete;
+  HostKernel& operator=(const HostKernel&) = delete;
+
+  // Whether other threads have such a kernel on the stream, running or waiting. May say yes for another stream's.
+  static bool othersOn(c10::DeviceIndex device, c10::StreamId stream);
+
+ private:
+  size_t slot_;
+  HostKernel* outer_;
+};
+
+}  // namespace openreg
