@@ -1,11 +1,13 @@
-"""What the runtime costs beside the kernels: copies, events, launches, start-up.
+"""Copies, events, launches and start-up of the device, each against its bar.
 
-``python benchmarks/runtime.py`` prints each with the limit that it is held to. Copies are compared with the CPU's own, in
-one process and interleaved; the rest is in microseconds, and means something on an idle machine only.
+``python benchmarks/runtime.py`` prints one line a measurement. Ratios compare medians of interleaved runs, in one
+process, with the CPU's; times in microseconds are the best of many, since on a busy machine the rest measures the others.
 """
 
 from __future__ import annotations
 
+import argparse
+import os
 import statistics
 import subprocess
 import sys
@@ -13,110 +15,169 @@ import time
 from collections.abc import Callable
 
 import torch
-import torch.nn.functional as F
 
 DEVICE = "openreg"
-BYTES = 64 << 20
+SIZE = 64 << 20
 
-Action = Callable[[], object]
-
-
-def median_us(action: Action, after: Action, repeat: int) -> float:
-    """Median microseconds of `action`; `after` runs between, untimed."""
-    times = []
-    for _ in range(repeat):
-        begin = time.perf_counter()
-        action()
-        times.append(time.perf_counter() - begin)
-        after()
-    return statistics.median(times) * 1e6
+Case = Callable[[], object]
 
 
-def ratios(candidates: dict[str, Action], reference: Action, repeat: int = 15) -> dict[str, float]:
-    """Median times of `candidates` over that of `reference`, all taken in turns."""
-    names = ["", *candidates]
-    times: dict[str, list[float]] = {name: [] for name in names}
-    for _ in range(repeat):
-        for name in names:
-            action = candidates.get(name, reference)
-            begin = time.perf_counter()
-            action()
-            times[name].append(time.perf_counter() - begin)
-    base = statistics.median(times[""])
-    return {name: statistics.median(times[name]) / base for name in candidates}
+def clock(case: Case) -> float:
+    """Seconds of one call."""
+    started = time.perf_counter()
+    case()
+    return time.perf_counter() - started
 
 
-def start_ms(device: str) -> float:
-    """Median milliseconds from an imported torch to the first tensor on `device`, in fresh processes."""
-    code = (
-        "import time, torch; begin = time.perf_counter(); "
-        f"torch.ones(4, device='{device}').sum().item(); print((time.perf_counter() - begin) * 1e3)"
+def report(name: str, value: float, unit: str, bar: float) -> bool:
+    within = value <= bar
+    print(f"{name:<48} {value:9.2f} {unit:<12} bar {bar:<6g} {'' if within else 'ABOVE'}".rstrip())
+    return within
+
+
+def copies(rounds: int) -> list[bool]:
+    """64 MB in every direction, complete on return, against copy_ on the CPU."""
+    synchronize = torch.accelerator.synchronize
+    source, target = (torch.ones(SIZE, dtype=torch.uint8) for _ in range(2))
+    pinned = source.pin_memory()
+    there, other = source.to(DEVICE), source.to(DEVICE)
+
+    def within() -> None:
+        other.copy_(there)
+        synchronize()
+
+    cases: dict[str, Case] = {
+        "host to device, pageable": lambda: there.copy_(source),
+        "host to device, pinned": lambda: there.copy_(pinned),
+        "device to host, pageable": lambda: target.copy_(there),
+        "device to host, pinned": lambda: pinned.copy_(there),
+        "device to device": within,
+    }
+    if torch.accelerator.device_count() > 1:
+        second = source.to(f"{DEVICE}:1")
+
+        def across() -> None:
+            second.copy_(there)
+            synchronize(0)
+            synchronize(1)
+
+        cases["device to another device"] = across
+    results = []
+    for name, case in cases.items():
+        times: tuple[list[float], list[float]] = ([], [])
+        for i in range(rounds + 2):
+            cpu, device = clock(lambda: target.copy_(source)), clock(case)
+            if i >= 2:
+                times[0].append(cpu)
+                times[1].append(device)
+        ratio = statistics.median(times[1]) / statistics.median(times[0])
+        results.append(report(f"copy 64 MB, {name}", ratio, "x CPU copy_", 1.1))
+    return results
+
+
+def overlap(rounds: int) -> list[bool]:
+    """How soon a copy that need not be awaited comes back, as a part of its duration."""
+    pinned = torch.ones(SIZE, dtype=torch.uint8).pin_memory()
+    there = torch.empty(SIZE, dtype=torch.uint8, device=DEVICE)
+    there.copy_(pinned)
+    parts = []
+    for _ in range(rounds):
+        started = time.perf_counter()
+        there.copy_(pinned, non_blocking=True)
+        returned = time.perf_counter()
+        torch.accelerator.synchronize()
+        parts.append((returned - started) / (time.perf_counter() - started))
+    return [report("non-blocking pinned copy of 64 MB returns after", 100 * statistics.median(parts), "% of it", 5)]
+
+
+def best(case: Case, rounds: int, repeats: int) -> float:
+    """Microseconds of one call, in the best of several runs of many."""
+
+    def run() -> None:
+        for _ in range(repeats):
+            case()
+
+    run()
+    return min(clock(run) for _ in range(rounds)) / repeats * 1e6
+
+
+def latencies(rounds: int) -> list[bool]:
+    """Events on an idle stream, and what a launch costs the host when it has to be queued."""
+    stream, event = torch.accelerator.current_stream(), torch.Event(DEVICE)
+
+    def record_and_wait() -> None:
+        event.record(stream)
+        event.synchronize()
+
+    results = [report("event record + synchronize, idle stream", best(record_and_wait, rounds, 1000), "us", 3)]
+
+    pinned = torch.ones(SIZE, dtype=torch.uint8).pin_memory()
+    there = torch.empty(SIZE, dtype=torch.uint8, device=DEVICE)
+    x, host = torch.ones(4, device=DEVICE), torch.ones(4)
+    queued = []
+    for _ in range(rounds):
+        for _ in range(4):
+            there.copy_(pinned, non_blocking=True)
+        queued.append(clock(lambda: [x.abs_() for _ in range(500)]) / 500 * 1e6)
+        assert not stream.query(), "the copies ended before the launches were submitted"
+        torch.accelerator.synchronize()
+    cpu = best(host.abs_, rounds, 500)
+    print(f"{'  abs_ of 4 elements: queued, on the CPU':<48} {min(queued):9.2f} us, {cpu:.2f} us")
+    results.append(report("  so queueing a launch takes", min(queued) - cpu, "us", 1))
+    return results
+
+
+FIRST_TENSOR = """
+import sys, time, torch
+started = time.perf_counter()
+x = torch.ones(4, device=sys.argv[1])
+print(time.perf_counter() - started)
+"""
+
+IMPORT = """
+import sys, time, torch
+started = time.perf_counter()
+__import__(sys.argv[1])
+print(time.perf_counter() - started)
+"""
+
+
+def in_a_process(code: str, argument: str, autoload: bool) -> float:
+    environment = os.environ | {"TORCH_DEVICE_BACKEND_AUTOLOAD": "1" if autoload else "0"}
+    done = subprocess.run(
+        [sys.executable, "-c", code, argument], env=environment, capture_output=True, text=True, check=True
     )
-    runs = [subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True) for _ in range(5)]
-    return statistics.median(float(run.stdout) for run in runs)
+    return float(done.stdout) * 1e3
 
 
-def report(name: str, value: float, unit: str, limit: float) -> None:
-    """Print one line of the table."""
-    print(f"{name:<48}{value:>10.2f} {unit:<3}{limit:>10.2f}{'' if value <= limit else '  over'}")
+def start_up(processes: int) -> list[bool]:
+    """From the end of ``import torch`` to the first tensor; and the import of the package, which autoload does in it."""
+    package = torch.get_device_module(DEVICE).__name__.partition(".")[0]
+    first: dict[str, list[float]] = {"cpu": [], DEVICE: []}
+    imports = []
+    for _ in range(processes):
+        for device, times in first.items():
+            times.append(in_a_process(FIRST_TENSOR, device, autoload=True))
+        imports.append(in_a_process(IMPORT, package, autoload=False))
+    added = statistics.median(first[DEVICE]) - statistics.median(first["cpu"])
+    print(f"{'import of the package, after that of torch':<48} {statistics.median(imports):9.2f} ms")
+    return [report("first tensor of a process, over the CPU's", added, "ms", 5)]
 
 
 def main() -> None:
-    """Measure and print."""
-    module = torch.get_device_module(DEVICE)
-    wait = module.synchronize
-    print(f"{'':<48}{'measured':>10}    {'limit':>10}")
-
-    host, host_target = torch.ones(BYTES, dtype=torch.uint8), torch.ones(BYTES, dtype=torch.uint8)
-    device, device_target = host.to(DEVICE), host.to(DEVICE)
-
-    def within() -> None:
-        device_target.copy_(device)
-        wait()
-
-    copies: dict[str, Action] = {
-        "64 MB host to device, over CPU copy_": lambda: device.copy_(host),
-        "64 MB device to host, over CPU copy_": lambda: host_target.copy_(device),
-        "64 MB within the device, over CPU copy_": within,
-    }
-    for name, ratio in ratios(copies, lambda: host_target.copy_(host)).items():
-        report(name, ratio, "x", 1.1)
-
-    event = torch.Event(DEVICE)
-
-    def record_and_wait() -> None:
-        event.record()
-        event.synchronize()
-
-    report("event: record and synchronize, idle stream", median_us(record_and_wait, wait, 2000), "us", 3.0)
-
-    pinned = host.pin_memory()
-    returned = median_us(lambda: device.copy_(pinned, non_blocking=True), wait, 15)
-
-    def complete() -> None:
-        device.copy_(pinned, non_blocking=True)
-        wait()
-
-    whole = median_us(complete, wait, 15)
-    report("64 MB non-blocking copy: returns after, of all", 100 * returned / whole, "%", 5.0)
-
-    # Behind a long copy nothing can run at once, so each launch is queued.
-    x = torch.ones(4, device=DEVICE)
-
-    def launches(number: int) -> Action:
-        def run() -> None:
-            device.copy_(pinned, non_blocking=True)
-            for _ in range(number):
-                F.leaky_relu_(x, 0.5)
-
-        return run
-
-    one, many = median_us(launches(0), wait, 15), median_us(launches(500), wait, 15)
-    idle = median_us(lambda: F.leaky_relu_(x, 0.5), wait, 500)
-    report("operator, queued behind a copy", (many - one) / 500, "us", 2 * idle)
-
-    cpu, ours = start_ms("cpu"), start_ms(DEVICE)
-    report("first tensor of a process, over the CPU's", ours - cpu, "ms", 5.0)
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--threads", type=int, default=1, help="intra-op threads (default: %(default)s)")
+    parser.add_argument("--rounds", type=int, default=15, help="measurements of each kind (default: %(default)s)")
+    parser.add_argument(
+        "--processes", type=int, default=5, help="processes started for start-up, 0: none (default: %(default)s)"
+    )
+    options = parser.parse_args()
+    torch.set_num_threads(options.threads)
+    with torch.no_grad():
+        results = copies(options.rounds) + overlap(options.rounds) + latencies(options.rounds)
+    if options.processes > 0:
+        results += start_up(options.processes)
+    print(f"{sum(results)} of {len(results)} within their bars")
 
 
 if __name__ == "__main__":
