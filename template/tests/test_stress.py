@@ -39,6 +39,7 @@ class Worker(threading.Thread):
 
     def run(self) -> None:
         actions = [self.create, self.upload, self.native, self.emulated, self.move, self.drop, self.check, self.events]
+        actions = actions * 20 + [torch.accelerator.empty_cache]
         try:
             for _ in range(ROUNDS):
                 if time.monotonic() > self.until:
