@@ -187,7 +187,15 @@ TEST(LaunchLog, HasALineForEachSubmission) {
   std::snprintf(address, sizeof(address), "%p", memory.pointer);
   std::istringstream lines(content);
   std::string line;
-  for (const std::vector<std::string>& parts : std::vector<std::vector<std::string>>{{"kernel", "size=8", "device=0"}, {"fill", "value=0x3", "size=48", address}, {"copy", "size=32", address}, {"record"}, {"wait"}, {"host-function"}}) {
+  const std::vector<std::vector<std::string>> expected = {
+      {"kernel", "size=8", "device=0"},
+      {"fill", "value=0x3", "size=48", address},
+      {"copy", "size=32", address},
+      {"record"},
+      {"wait"},
+      {"host-function"},
+  };
+  for (const std::vector<std::string>& parts : expected) {
     ASSERT_TRUE(std::getline(lines, line)) << content;
     for (const std::string& part : parts) {
       EXPECT_NE(std::string::npos, line.find(part)) << part << " is not in " << line;
