@@ -64,7 +64,7 @@ void Graph::capture_begin(c10::MempoolId_t pool, at::GraphCaptureMode mode) {
   TORCH_CHECK(
       capturing_graphs.at(index).compare_exchange_strong(none, this), "another graph is being captured on ", c10::Device(kDeviceType, index), "; end that capture first");
   stream_ = stream;
-  pool_ = pool == c10::MempoolId_t{0, 0} ? newMempoolId(/*made_by_user=*/false) : pool;
+  pool_ = pool == c10::MempoolId_t{0, 0} ? newMempoolId() : pool;
   capturing_ = true;
   const auto filter = [](c10::Stream used) { return device::isCapturing(Stream(used).handle()); };
   cachingAllocator().beginAllocateToPool(index, pool_, filter);
@@ -131,7 +131,6 @@ void Graph::replay() {
   const auto stream = currentStream();
   device::launchGraph(exec_, stream.handle());
   replayed_.record(stream);
-  ever_replayed_ = true;
 }
 
 void Graph::reset() {
@@ -139,9 +138,7 @@ void Graph::reset() {
   if (!stream_.has_value()) {
     return;
   }
-  if (std::exchange(ever_replayed_, false)) {
-    replayed_.synchronize();  // the calls are still needed
-  }
+  replayed_.synchronize();  // the calls are needed until then
   if (exec_ != nullptr) {
     device::destroyGraphExec(std::exchange(exec_, nullptr));
   }

@@ -57,7 +57,6 @@ class Graph final : public at::GraphImplInterface {
   device::GraphHandle graph_ = nullptr;
   device::GraphExecHandle exec_ = nullptr;
   Event replayed_;  // the end of the last replay
-  bool ever_replayed_ = false;
   std::mutex mutex_;  // guards calls_ while capturing
   std::vector<std::unique_ptr<RecordedCall>> calls_;
 };

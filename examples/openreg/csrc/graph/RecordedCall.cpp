@@ -4,6 +4,8 @@
 
 #include <utility>
 
+#include "aten/emulation/Values.h"
+
 namespace openreg::graph {
 namespace {
 
@@ -14,26 +16,12 @@ void separate(const at::Tensor& alias) {
   }
 }
 
-void separate(const c10::IValue& value) {
-  if (value.isTensor()) {
-    separate(value.toTensor());
-  } else if (value.isTensorList()) {
-    for (const at::Tensor& tensor : value.toTensorList()) {
-      separate(tensor);
-    }
-  } else if (value.isOptionalTensorList()) {
-    for (const std::optional<at::Tensor> tensor : value.toOptionalTensorList()) {
-      separate(tensor.value_or(at::Tensor()));
-    }
-  }
-}
-
 }  // namespace
 
 RecordedCall::RecordedCall(c10::OperatorHandle op, torch::jit::Stack arguments, std::vector<at::Tensor> results)
     : op_(std::move(op)), arguments_(std::move(arguments)), results_(std::move(results)) {
   for (const auto& argument : arguments_) {
-    separate(argument);
+    emulation::forEachTensor(argument, separate);
   }
   for (const auto& result : results_) {
     separate(result);

@@ -12,6 +12,7 @@
 #include "aten/emulation/Alias.h"
 #include "aten/emulation/Boxed.h"
 #include "aten/emulation/Call.h"
+#include "aten/emulation/Values.h"
 #include "device/Graph.h"
 #include "graph/Graph.h"
 #include "graph/RecordedCall.h"
@@ -21,28 +22,10 @@ namespace {
 
 using torch::jit::Stack;
 
-// Calls the function with each tensor among the arguments.
-template <class Function>
-void forEachTensor(const c10::IValue& value, const Function& function) {
-  if (value.isTensor()) {
-    function(value.toTensor());
-  } else if (value.isTensorList()) {
-    for (const at::Tensor& tensor : value.toTensorList()) {
-      function(tensor);
-    }
-  } else if (value.isOptionalTensorList()) {
-    for (const std::optional<at::Tensor> tensor : value.toOptionalTensorList()) {
-      if (tensor.has_value()) {
-        function(*tensor);
-      }
-    }
-  }
-}
-
 c10::DeviceIndex deviceIndexOf(const OperatorInfo& info, const Stack& stack) {
   auto index = emulation::deviceOf(info, stack);
   for (const auto& value : torch::jit::last(stack, info.written.size())) {
-    forEachTensor(value, [&](const at::Tensor& tensor) {
+    emulation::forEachTensor(value, [&](const at::Tensor& tensor) {
       if (!index.has_value() && tensor.defined() && tensor.device().type() == kDeviceType) {
         index = tensor.device().index();
       }
@@ -62,27 +45,6 @@ at::Tensor metaOf(const at::Tensor& tensor) {
   meta._set_conj(tensor.is_conj());
   meta._set_neg(tensor.is_neg());
   return meta;
-}
-
-c10::IValue metaOf(const c10::IValue& value) {
-  if (value.isTensor()) {
-    return metaOf(value.toTensor());
-  }
-  if (value.isTensorList()) {
-    c10::List<at::Tensor> metas;
-    for (const at::Tensor& tensor : value.toTensorList()) {
-      metas.push_back(metaOf(tensor));
-    }
-    return metas;
-  }
-  if (value.isOptionalTensorList()) {
-    c10::List<std::optional<at::Tensor>> metas;
-    for (const std::optional<at::Tensor> tensor : value.toOptionalTensorList()) {
-      metas.push_back(tensor.has_value() ? std::optional(metaOf(*tensor)) : std::nullopt);
-    }
-    return metas;
-  }
-  return value;
 }
 
 bool needsMeta(const c10::OperatorHandle& op, const OperatorInfo& info) {
@@ -107,7 +69,7 @@ Stack inferResults(const c10::OperatorHandle& op, const OperatorInfo& info, cons
   const auto arguments = torch::jit::last(stack, info.written.size());
   Stack meta;
   for (const auto& argument : arguments) {
-    meta.push_back(metaOf(argument));
+    meta.push_back(emulation::mapTensors(argument, metaOf));
   }
   if (info.device_argument >= 0) {
     meta[info.device_argument] = c10::Device(c10::kMeta);
@@ -147,7 +109,7 @@ Stack makeResults(const OperatorInfo& info, const Stack& meta, const Stack& argu
   };
   for (size_t i = 0; i < info.source.size(); ++i) {
     if (info.source[i] != OperatorInfo::kFresh) {
-      results.push_back(arguments[arguments.size() - info.written.size() + info.source[i]]);
+      results.push_back(arguments[info.source[i]]);
       aliases.emplace_back();
     } else if (meta[i].isTensor()) {
       results.emplace_back(add(meta[i].toTensor()));
@@ -186,7 +148,7 @@ bool record(const c10::OperatorHandle& op, const OperatorInfo& info, Stack* stac
   Stack arguments = torch::jit::last(*stack, info.written.size()).vec();
   std::vector<at::Tensor> aliases;
   auto results = makeResults(info, meta, arguments, c10::Device(kDeviceType, index), aliases);
-  emulation::Call call(emulation::deviceOf(info, *stack));
+  emulation::Call call(index);
   emulation::bindOperands(call, info, &arguments);
 
   graph->add(std::make_unique<RecordedCall>(op, std::move(arguments), std::move(aliases)), stream);

@@ -165,10 +165,9 @@ MemorySnapshot CachingAllocator::snapshot() {
   return snapshot;
 }
 
-c10::MempoolId_t newMempoolId(bool made_by_user) {
+c10::MempoolId_t newMempoolId() {
   static std::atomic<c10::CaptureId_t> last{0};
-  const c10::CaptureId_t id = ++last;
-  return made_by_user ? c10::MempoolId_t(0, id) : c10::MempoolId_t(id, 0);
+  return {++last, 0};
 }
 
 CachingAllocator& cachingAllocator() {

@@ -79,8 +79,8 @@ class BACKEND_API CachingAllocator final : public c10::DeviceAllocator {
 
 BACKEND_API CachingAllocator& cachingAllocator();
 
-// An id that no other pool has. PyTorch's convention: the first number is set for the pool of one graph, the second for a
-// pool that the user made, to be shared.
-BACKEND_API c10::MempoolId_t newMempoolId(bool made_by_user);
+// An id that no other pool has. PyTorch's convention: the first number is set for the pool of a graph, the second for one that
+// the user made.
+BACKEND_API c10::MempoolId_t newMempoolId();
 
 }  // namespace openreg

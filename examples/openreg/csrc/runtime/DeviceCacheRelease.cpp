@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <exception>
+#include <iterator>
 
 #include "device/Launch.h"
 #include "device/Memory.h"
@@ -96,23 +97,10 @@ void DeviceCache::emptyCache(c10::MempoolId_t id) {
   const Lock releasing = lockRelease(lock);
   TORCH_CHECK(
       !private_pools_.routing(), "the cache of device ", static_cast<int>(index_), " cannot be emptied while a graph is captured on it: do it before the capture or after");
-  if (id == c10::MempoolId_t(0, 0)) {
-    releaseCached(lock, context);
-    return;
-  }
   const auto* wanted = private_pools_.find(id);
   TORCH_CHECK(
       wanted == nullptr || wanted->users == 0, "memory pool (", id.first, ", ", id.second, ") cannot be emptied: the graphs that use it write to its free memory when they are replayed. Reset them first");
-  finishEvents(lock);
-  std::vector<Block*> blocks;
-  private_pools_.forEachUnused([&](PrivatePool& pool) {
-    if (pool.id == id) {
-      takeWholeSegments(pool.small, blocks);
-      takeWholeSegments(pool.large, blocks);
-    }
-  });
-  release(std::move(blocks), lock, context);
-  private_pools_.forEachUnused([](PrivatePool&) {});
+  releaseCached(lock, context, id);
 }
 
 // Threads that release take turns, so that none believes that memory has run out which another is about to give back. A kernel
@@ -127,15 +115,20 @@ DeviceCache::Lock DeviceCache::lockRelease(Lock& lock) {
   return releasing;
 }
 
-void DeviceCache::releaseCached(Lock& lock, const Context& context) {
+void DeviceCache::releaseCached(Lock& lock, const Context& context, c10::MempoolId_t id) {
+  const bool all = id == c10::MempoolId_t(0, 0);
   finishEvents(lock);
-  recent_.drain([this](Block* block) { giveBack(block); });
   std::vector<Block*> blocks;
-  takeWholeSegments(small_, blocks);
-  takeWholeSegments(large_, blocks);
+  if (all) {
+    recent_.drain([this](Block* block) { giveBack(block); });
+    takeWholeSegments(small_, blocks);
+    takeWholeSegments(large_, blocks);
+  }
   private_pools_.forEachUnused([&](PrivatePool& pool) {
-    takeWholeSegments(pool.small, blocks);
-    takeWholeSegments(pool.large, blocks);
+    if (all || pool.id == id) {
+      takeWholeSegments(pool.small, blocks);
+      takeWholeSegments(pool.large, blocks);
+    }
   });
   release(std::move(blocks), lock, context);
   private_pools_.forEachUnused([](PrivatePool&) {});  // forgets those that are empty now

@@ -6,6 +6,7 @@
 namespace emulator {
 namespace {
 
+constexpr const char* kUnknown = "process %lu does not share what this handle says; it was made by another version of this library, or altered";
 constexpr const char* kEnded = "the process that made this handle (%lu) has ended; keep it running as long as others use its memory or events";
 
 Status open(const platform::ProcessId& process, std::uint64_t name, platform::Backing* backing) {
@@ -40,12 +41,12 @@ Status Peer::open(const IpcHandle& handle, std::shared_ptr<Peer>* peer) {
   auto* const board = static_cast<Board*>(platform::mapAnywhere(backing, sizeof(Board)));
   platform::closeBacking(backing);
   if (board == nullptr) {
-    return fail(Status::InvalidHandle, "process %lu does not share what this handle says; it was made by another version of this library, or altered", static_cast<unsigned long>(process.number));
+    return fail(Status::InvalidHandle, kUnknown, static_cast<unsigned long>(process.number));
   }
   *peer = std::make_shared<Peer>(board);
   if (board->magic.load() != Board::kMagic || board->exporter.load() != handle.exporter) {
     peer->reset();
-    return fail(Status::InvalidHandle, "process %lu does not share what this handle says; it was made by another version of this library, or altered", static_cast<unsigned long>(process.number));
+    return fail(Status::InvalidHandle, kUnknown, static_cast<unsigned long>(process.number));
   }
   known[handle.exporter] = *peer;
   return Status::Success;

@@ -1,6 +1,7 @@
 #include "aten/emulation/Boxed.h"
 
 #include "aten/emulation/Call.h"
+#include "aten/emulation/Values.h"
 
 namespace openreg::emulation {
 namespace {
@@ -8,38 +9,10 @@ namespace {
 using torch::jit::Stack;
 
 c10::IValue aliasOf(Call& call, const c10::IValue& value, Call::Use use) {
-  if (value.isTensor()) {
-    return call.alias(value.toTensor(), use);
-  }
-  if (value.isTensorList()) {
-    c10::List<at::Tensor> aliases;
-    for (const at::Tensor& tensor : value.toTensorList()) {
-      aliases.push_back(call.alias(tensor, use));
-    }
-    return aliases;
-  }
   if (value.isOptionalTensorList()) {
-    c10::List<std::optional<at::Tensor>> aliases;
-    for (const std::optional<at::Tensor> tensor : value.toOptionalTensorList()) {
-      aliases.push_back(tensor.has_value() ? std::optional<at::Tensor>(call.alias(*tensor, Call::Use::ReadAnywhere)) : std::nullopt);  // indices
-    }
-    return aliases;
+    use = Call::Use::ReadAnywhere;  // indices
   }
-  return value;
-}
-
-c10::IValue adopt(Call& call, c10::IValue value) {
-  if (value.isTensor()) {
-    return call.adopt(std::move(value).toTensor());
-  }
-  if (value.isTensorList()) {
-    c10::List<at::Tensor> adopted;
-    for (const at::Tensor& tensor : value.toTensorList()) {
-      adopted.push_back(call.adopt(tensor));
-    }
-    return adopted;
-  }
-  return value;
+  return mapTensors(value, [&](const at::Tensor& tensor) { return call.alias(tensor, use); });
 }
 
 std::optional<at::Generator> generatorOf(const c10::IValue& value) {
@@ -89,7 +62,7 @@ void runBoxed(const c10::OperatorHandle& op, const OperatorInfo& info, Stack* st
   const size_t results = info.source.size();
   for (size_t i = 0; i < results; ++i) {
     auto& value = (*stack)[stack->size() - results + i];
-    value = info.source[i] == OperatorInfo::kFresh ? adopt(call, std::move(value)) : originals[info.source[i]];
+    value = info.source[i] == OperatorInfo::kFresh ? mapTensors(value, [&](const at::Tensor& result) { return call.adopt(result); }) : originals[info.source[i]];
   }
 }
 

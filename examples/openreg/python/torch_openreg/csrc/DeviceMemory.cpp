@@ -2,8 +2,7 @@
 
 #include <pybind11/stl.h>
 
-#include <torch/csrc/Exceptions.h>
-
+#include "Call.h"
 #include "runtime/CachingAllocator.h"
 #include "runtime/Stream.h"
 
@@ -20,13 +19,12 @@ void beginAllocateCurrentStreamToPool(c10::DeviceIndex index, c10::MempoolId_t p
 }  // namespace
 
 void bindDeviceMemory(py::module_& m) {
-  using torch::wrap_pybind_function_no_gil;
-  m.def("_set_memory_fraction", wrap_pybind_function_no_gil([](double fraction, c10::DeviceIndex device) { cachingAllocator().setMemoryFraction(device, fraction); }), py::arg("fraction"), py::arg("device"));
-  m.def("_get_memory_fraction", wrap_pybind_function_no_gil([](c10::DeviceIndex device) { return cachingAllocator().memoryFraction(device); }), py::arg("device"));
-  m.def("_begin_allocate_current_stream_to_pool", wrap_pybind_function_no_gil(beginAllocateCurrentStreamToPool), py::arg("device"), py::arg("pool"));
-  m.def("_end_allocate_to_pool", wrap_pybind_function_no_gil([](c10::DeviceIndex device, c10::MempoolId_t pool) { cachingAllocator().endAllocateToPool(device, pool); }), py::arg("device"), py::arg("pool"));
-  m.def("_release_pool", wrap_pybind_function_no_gil([](c10::DeviceIndex device, c10::MempoolId_t pool) { cachingAllocator().releasePool(device, pool); }), py::arg("device"), py::arg("pool"));
-  m.def("_empty_pool", wrap_pybind_function_no_gil([](c10::MempoolId_t pool) { cachingAllocator().emptyCache(pool); }), py::arg("pool"));
+  m.def("_set_memory_fraction", call([](double fraction, c10::DeviceIndex device) { cachingAllocator().setMemoryFraction(device, fraction); }), py::arg("fraction"), py::arg("device"));
+  m.def("_get_memory_fraction", call([](c10::DeviceIndex device) { return cachingAllocator().memoryFraction(device); }), py::arg("device"));
+  m.def("_begin_allocate_current_stream_to_pool", call(beginAllocateCurrentStreamToPool), py::arg("device"), py::arg("pool"));
+  m.def("_end_allocate_to_pool", call([](c10::DeviceIndex device, c10::MempoolId_t pool) { cachingAllocator().endAllocateToPool(device, pool); }), py::arg("device"), py::arg("pool"));
+  m.def("_release_pool", call([](c10::DeviceIndex device, c10::MempoolId_t pool) { cachingAllocator().releasePool(device, pool); }), py::arg("device"), py::arg("pool"));
+  m.def("_empty_pool", call([](c10::MempoolId_t pool) { cachingAllocator().emptyCache(pool); }), py::arg("pool"));
 }
 
 }  // namespace openreg

@@ -2,22 +2,16 @@
 
 #include <torch/csrc/DynamicTypes.h>
 #include <torch/csrc/Event.h>
-#include <torch/csrc/Exceptions.h>
 
 #include <string>
-#include <utility>
 
+#include "Call.h"
 #include "runtime/Ipc.h"
 
 namespace py = pybind11;
 
 namespace openreg {
 namespace {
-
-template <typename Function>
-auto callIpc(Function&& function) {
-  return torch::wrap_pybind_function_no_gil(std::forward<Function>(function));
-}
 
 py::tuple toTuple(const SharedStorage& shared) {
   return py::make_tuple(static_cast<int>(shared.device), shared.nbytes, py::bytes(shared.memory), shared.offset, py::bytes(shared.ticket.table), shared.ticket.index, shared.ticket.serial);
@@ -41,14 +35,14 @@ c10::Event& eventOf(const py::object& object) {
 }  // namespace
 
 void bindIpc(py::module_& m) {
-  m.def("_share_storage", [](const py::object& storage) { return toTuple(callIpc(shareStorage)(torch::createStorage(storage.ptr()))); }, py::arg("storage"));
-  m.def("_open_storage", [](const py::tuple& shared) { return py::reinterpret_steal<py::object>(torch::createPyObject(callIpc(openStorage)(fromTuple(shared)))); }, py::arg("shared"));
-  m.def("_decline_storage", [](const py::tuple& shared) { callIpc(declineStorage)(fromTuple(shared)); }, py::arg("shared"));
-  m.def("_share_event", [](const py::object& event) { return py::bytes(callIpc([&] { return shareEvent(eventOf(event)); })()); }, py::arg("event"));
+  m.def("_share_storage", [](const py::object& storage) { return toTuple(call(shareStorage)(torch::createStorage(storage.ptr()))); }, py::arg("storage"));
+  m.def("_open_storage", [](const py::tuple& shared) { return py::reinterpret_steal<py::object>(torch::createPyObject(call(openStorage)(fromTuple(shared)))); }, py::arg("shared"));
+  m.def("_decline_storage", [](const py::tuple& shared) { call(declineStorage)(fromTuple(shared)); }, py::arg("shared"));
+  m.def("_share_event", [](const py::object& event) { return py::bytes(call([&] { return shareEvent(eventOf(event)); })()); }, py::arg("event"));
   m.def("_open_event", [](const py::object& event, int device, const py::bytes& handle) {
           const std::string bytes = handle;
-          callIpc([&] { openEvent(eventOf(event), static_cast<c10::DeviceIndex>(device), bytes); })(); }, py::arg("event"), py::arg("device"), py::arg("handle"));
-  m.def("_collect_shared_storages", callIpc(collectSharedStorages));
+          call([&] { openEvent(eventOf(event), static_cast<c10::DeviceIndex>(device), bytes); })(); }, py::arg("event"), py::arg("device"), py::arg("handle"));
+  m.def("_collect_shared_storages", call(collectSharedStorages));
 }
 
 }  // namespace openreg

@@ -8,6 +8,7 @@
 #include <torch/csrc/Exceptions.h>
 #include <torch/csrc/profiler/combined_traceback.h>
 
+#include "Call.h"
 #include "runtime/CachingAllocator.h"
 #include "runtime/MemoryHistory.h"
 
@@ -214,11 +215,9 @@ py::dict memorySnapshot() {
 }  // namespace
 
 void bindMemorySnapshot(py::module_& m) {
-  using torch::wrap_pybind_function;
-  using torch::wrap_pybind_function_no_gil;
-  m.def("_start_memory_history", wrap_pybind_function_no_gil(startMemoryHistory), py::arg("context"), py::arg("stacks"), py::arg("max_entries"), py::arg("clear"), py::arg("skip_actions"));
-  m.def("_stop_memory_history", wrap_pybind_function_no_gil([] { cachingAllocator().stopHistory(); }));
-  m.def("_memory_snapshot", wrap_pybind_function(memorySnapshot));
+  m.def("_start_memory_history", call(startMemoryHistory), py::arg("context"), py::arg("stacks"), py::arg("max_entries"), py::arg("clear"), py::arg("skip_actions"));
+  m.def("_stop_memory_history", call([] { cachingAllocator().stopHistory(); }));
+  m.def("_memory_snapshot", torch::wrap_pybind_function(memorySnapshot));
 }
 
 }  // namespace openreg

@@ -1,5 +1,4 @@
 // The functions of `_C`. Each is one call into the C++ library: checks, defaults and documentation are in Python.
-// `call()` releases the GIL for the whole call and turns C++ exceptions and warnings into those of PyTorch.
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
 
@@ -8,6 +7,7 @@
 #include <torch/csrc/Generator.h>
 #include <torch/csrc/utils/device_lazy_init.h>
 
+#include "Call.h"
 #include "DeviceMemory.h"
 #include "HostMemory.h"
 #include "Ipc.h"
@@ -23,11 +23,6 @@ namespace py = pybind11;
 
 namespace openreg {
 namespace {
-
-template <typename Function>
-auto call(Function&& function) {
-  return torch::wrap_pybind_function_no_gil(std::forward<Function>(function));
-}
 
 void bindDevice(py::module_& m) {
   m.def("_init", [] {

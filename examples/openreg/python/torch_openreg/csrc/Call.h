@@ -1,0 +1,15 @@
+#pragma once
+
+#include <torch/csrc/Exceptions.h>
+
+#include <utility>
+
+namespace openreg {
+
+// The function for Python: it runs without the GIL, and its C++ exceptions and warnings become those of PyTorch.
+template <typename Function>
+auto call(Function&& function) {
+  return torch::wrap_pybind_function_no_gil(std::forward<Function>(function));
+}
+
+}  // namespace openreg
