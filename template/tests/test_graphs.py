@@ -316,3 +316,21 @@ def test_one_capture_a_device(device: str) -> None:
         x += 1
     graph.replay()
     assert torch.equal(x.cpu(), torch.full((4,), 2.0))
+
+
+def test_a_capture_that_cannot_begin_leaves_nothing(device: str, second_device: torch.device) -> None:
+    graph, stream = capture()
+    with stream, graph:
+        x = torch.ones(4, device=device)
+        other = torch.Stream(device=second_device)
+        with other, pytest.raises(RuntimeError, match="already recording"):
+            torch.accelerator.Graph(pool=graph.pool()).capture_begin()
+    graph.replay()
+    assert torch.equal(x.cpu(), torch.ones(4))
+
+    y = torch.ones(4, device=second_device)
+    later = torch.accelerator.Graph()
+    with torch.Stream(device=second_device), later:
+        y += 1
+    later.replay()
+    assert torch.equal(y.cpu(), torch.full((4,), 2.0))

@@ -233,6 +233,23 @@ def test_cached_memory_of_both_goes_back(device: str, device_module: ModuleType,
     assert device_module.mem_get_info()[0] >= free
 
 
+def test_what_came_back_is_used_before_memory_runs_out(device: str, device_module: ModuleType, other: Peer) -> None:
+    device_module.empty_cache()
+    total = device_module.mem_get_info()[1]
+    size = 60 << 20
+    device_module.set_per_process_memory_fraction((device_module.memory_reserved() + size + (size >> 1)) / total)
+    try:
+        x = torch.zeros(size, dtype=torch.uint8, device=device)
+        other(peer.keep, "x", x)
+        del x
+        with pytest.raises(torch.OutOfMemoryError):
+            torch.zeros(size, dtype=torch.uint8, device=device)
+        other(peer.drop, "x")
+        assert torch.zeros(size, dtype=torch.uint8, device=device)[-1].item() == 0
+    finally:
+        device_module.set_per_process_memory_fraction(1)
+
+
 def test_pass_on_what_was_received(device: str, other: Peer) -> None:
     # There and back: the memory is its own again.
     x = torch.arange(4, device=device)

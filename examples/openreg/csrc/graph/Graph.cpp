@@ -1,5 +1,7 @@
 #include "graph/Graph.h"
 
+#include <c10/util/ScopeExit.h>
+
 #include <array>
 #include <atomic>
 #include <utility>
@@ -63,20 +65,34 @@ void Graph::capture_begin(c10::MempoolId_t pool, at::GraphCaptureMode mode) {
   Graph* none = nullptr;
   TORCH_CHECK(
       capturing_graphs.at(index).compare_exchange_strong(none, this), "another graph is being captured on ", c10::Device(kDeviceType, index), "; end that capture first");
-  stream_ = stream;
-  pool_ = pool == c10::MempoolId_t{0, 0} ? newMempoolId() : pool;
-  capturing_ = true;
+  auto release = c10::make_scope_exit([index] { capturing_graphs.at(index).store(nullptr, std::memory_order_release); });
+  const auto id = pool == c10::MempoolId_t{0, 0} ? newMempoolId() : pool;
   const auto filter = [](c10::Stream used) { return device::isCapturing(Stream(used).handle()); };
-  cachingAllocator().beginAllocateToPool(index, pool_, filter);
-  hostAllocator().begin_allocate_to_pool(pool_, filter);
-  pushRecorder(record);
+  cachingAllocator().beginAllocateToPool(index, id, filter);
+  auto end_device_pool = c10::make_scope_exit([index, id] {
+    cachingAllocator().endAllocateToPool(index, id);
+    cachingAllocator().releasePool(index, id);
+  });
   try {
-    device::beginCapture(stream.handle(), modeOf(mode));
+    hostAllocator().begin_allocate_to_pool(id, filter);
   } catch (...) {
-    abandon();
-    reset();
+    hostAllocator().release_pool(id);  // core counts a user before it refuses
     throw;
   }
+  auto end_host_pool = c10::make_scope_exit([id] {
+    hostAllocator().end_allocate_to_pool(id);
+    hostAllocator().release_pool(id);
+  });
+  pushRecorder(record);
+  auto pop = c10::make_scope_exit(popRecorder);
+  device::beginCapture(stream.handle(), modeOf(mode));
+  pop.release();
+  end_host_pool.release();
+  end_device_pool.release();
+  release.release();
+  stream_ = stream;
+  pool_ = id;
+  capturing_ = true;
 }
 
 // Ends what capture_begin began beside the SDK's capture.

@@ -6,6 +6,7 @@
 #include "runtime/BlockSize.h"
 #include "runtime/Guard.h"
 #include "runtime/MemoryStats.h"
+#include "runtime/Tickets.h"
 
 namespace openreg {
 
@@ -63,6 +64,9 @@ Block* DeviceCache::find(const Request& request, Lock& lock) {
     return found != nullptr ? found : takeNewSegment(request, pool);
   };
   ++stats_.num_alloc_retries;
+  lock.unlock();
+  collectTickets(index_);  // frees storages, into this cache
+  lock.lock();
   const Lock releasing = lockRelease(lock);
   block = retry();
   if (block == nullptr) {
