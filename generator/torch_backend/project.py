@@ -1,0 +1,73 @@
+"""A rendered project as it lies on disk: what it was asked, and where its parts are."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from .errors import UserError
+from .render import ANSWERS_FILE
+
+
+@dataclass(frozen=True)
+class Project:
+    """A folder that holds a rendered project.
+
+    Attributes:
+        root: the folder with the answers file.
+        answers: what the answers file holds, copier's own entries included.
+    """
+
+    root: Path
+    answers: dict[str, Any] = field(repr=False)
+
+    @classmethod
+    def find(cls, start: Path) -> Project:
+        """Finds the project that a folder is in, looking upwards.
+
+        Raises:
+            UserError: there is none, or its answers cannot be read.
+        """
+        start = start.absolute()
+        root = next((folder for folder in (start, *start.parents) if (folder / ANSWERS_FILE).is_file()), None)
+        if root is None:
+            raise UserError(
+                f"{start} is not in a project made from the template: there is no {ANSWERS_FILE} there or above. "
+                "Change to the project's folder, or name it with --project.",
+                2,
+            )
+        try:
+            answers = yaml.safe_load((root / ANSWERS_FILE).read_text(encoding="utf-8"))
+        except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+            raise UserError(f"{root / ANSWERS_FILE} cannot be read ({error}); restore it from git.", 2) from error
+        if not isinstance(answers, dict) or not isinstance(answers.get("device_name"), str):
+            raise UserError(f"{root / ANSWERS_FILE} holds no answers; restore it from git.", 2)
+        return cls(root, answers)
+
+    @property
+    def device_name(self) -> str:
+        """The device's name in PyTorch."""
+        return str(self.answers["device_name"])
+
+    @property
+    def package_name(self) -> str:
+        """The Python package."""
+        return str(self.answers["package_name"])
+
+    @property
+    def package(self) -> Path:
+        """The folder of the Python package."""
+        return self.root / "python" / self.package_name
+
+    @property
+    def template_address(self) -> str | None:
+        """Where the template came from; None in a project that was rendered without it."""
+        return self.answers.get("_src_path")
+
+    @property
+    def template_version(self) -> str | None:
+        """The template's version, as git describes it; None if it is not known."""
+        return self.answers.get("_commit")
