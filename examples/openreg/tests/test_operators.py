@@ -131,13 +131,7 @@ def test_preserved_strides(x: Tensor) -> None:
     assert torch.empty_like(x.expand(5, 2, 3, 4)).is_contiguous()
 
 
-def test_layouts_that_do_not_exist_here(device: str) -> None:
-    with pytest.raises(NotImplementedError):
-        torch.zeros(2, 2, device=device, layout=torch.sparse_coo)
-    with pytest.raises(NotImplementedError):
-        torch.eye(2, device=device).to_sparse()
-    with pytest.raises(NotImplementedError):
-        torch.eye(2).to_sparse().to(device)
+def test_device_tensors_cannot_be_pinned(device: str) -> None:
     with pytest.raises(RuntimeError, match="pinned"):
         torch.empty(2, device=device, pin_memory=True)
 

@@ -151,6 +151,10 @@ TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
   m.impl("_copy_from_and_resize", TORCH_FN(copyFromAndResize));
 }
 
+TORCH_LIBRARY_IMPL(aten, QuantizedPrivateUse1, m) {
+  m.impl("_copy_from", TORCH_FN(copyFrom));
+}
+
 // copyFrom knows conjugated and negated views. PyTorch's fallback for operators that don't would copy them first, which
 // leads back here without end.
 TORCH_LIBRARY_IMPL(aten, Conjugate, m) {

@@ -12,13 +12,15 @@
 namespace openreg {
 namespace {
 
-// Operators that take host tensors on every device: lengths and batch sizes are read by the host. Lists of indices may
+// Operators that take host tensors on every device: lengths, batch sizes and nested shapes are read by the host. Lists of indices may
 // stay there too, but their type tells them.
-constexpr std::array<std::string_view, 4> kHostOperands = {
+constexpr std::array<std::string_view, 6> kHostOperands = {
     "aten::_pack_padded_sequence",
     "aten::_pack_padded_sequence_backward",
     "aten::_ctc_loss",
     "aten::_ctc_loss_backward",
+    "aten::_nested_from_padded",
+    "aten::_nested_view_from_buffer",
 };
 
 bool isWritten(const c10::Argument& argument) {

@@ -1,5 +1,6 @@
 #include <torch/library.h>
 
+#include "aten/CompoundFallback.h"
 #include "aten/Fallback.h"
 
 namespace openreg {
@@ -31,6 +32,7 @@ void registerFallbacks() {
     return true;
   }();
   static_cast<void>(done);
+  registerCompoundFallbacks();
 }
 
 TORCH_LIBRARY_IMPL(_, PrivateUse1, m) {

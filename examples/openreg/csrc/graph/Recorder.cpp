@@ -12,6 +12,7 @@
 #include "aten/emulation/Alias.h"
 #include "aten/emulation/Boxed.h"
 #include "aten/emulation/Call.h"
+#include "aten/emulation/Compound.h"
 #include "aten/emulation/Values.h"
 #include "device/Graph.h"
 #include "graph/Graph.h"
@@ -133,6 +134,15 @@ void refuseViews(const c10::OperatorHandle& op, const OperatorInfo& info) {
   }
 }
 
+void refuseCompounds(const OperatorInfo& info, const Stack& stack) {
+  for (const auto& value : torch::jit::last(stack, info.written.size())) {
+    emulation::forEachTensor(value, [&](const at::Tensor& tensor) {
+      TORCH_CHECK_NOT_IMPLEMENTED(
+          !tensor.defined() || !emulation::isCompound(tensor), info.counter.name(), " takes a sparse, quantized or nested tensor, which a graph cannot record; do that outside of the capture");
+    });
+  }
+}
+
 }  // namespace
 
 bool record(const c10::OperatorHandle& op, const OperatorInfo& info, Stack* stack) {
@@ -143,6 +153,7 @@ bool record(const c10::OperatorHandle& op, const OperatorInfo& info, Stack* stac
     return false;
   }
   refuseViews(op, info);
+  refuseCompounds(info, *stack);
   const auto meta = needsMeta(op, info) ? inferResults(op, info, *stack) : Stack(info.source.size());
 
   Stack arguments = torch::jit::last(*stack, info.written.size()).vec();

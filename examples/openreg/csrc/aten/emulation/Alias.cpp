@@ -70,8 +70,7 @@ at::Tensor makeAlias(const at::Tensor& operand, c10::Storage storage) {
 
 at::Tensor makeAlias(const at::Tensor& operand) {
   auto* impl = operand.unsafeGetTensorImpl();
-  TORCH_CHECK_NOT_IMPLEMENTED(
-      impl->has_storage() && impl->layout() == c10::kStrided, "this operator cannot take a tensor of layout ", impl->layout(), " on this device yet");
+  TORCH_CHECK_NOT_IMPLEMENTED(impl->has_storage(), "this operator cannot take a tensor of layout ", impl->layout(), " on this device");
   auto* storage = impl->unsafe_storage().unsafeGetStorageImpl();
   if (auto alias = reuse(impl, storage); alias.defined()) {
     describe(alias.unsafeGetTensorImpl(), impl);

@@ -26,6 +26,16 @@ Call::Use useOf(const OperatorInfo& info, size_t argument) {
   return info.host_operands ? Call::Use::ReadAnywhere : Call::Use::Read;
 }
 
+// Some of the sparse kernels look whether a gradient will be wanted, and keep what it needs only then.
+void tellOfGradients(const Arguments& originals, const Stack& stack) {
+  for (size_t i = 0; i < originals.size(); ++i) {
+    const auto& alias = stack[stack.size() - originals.size() + i];
+    if (originals[i].isTensor() && originals[i].toTensor().requires_grad() && alias.toTensor().is_cpu()) {
+      alias.toTensor().set_requires_grad(true);
+    }
+  }
+}
+
 }  // namespace
 
 std::optional<c10::DeviceIndex> deviceOf(const OperatorInfo& info, const Stack& stack) {
@@ -53,11 +63,20 @@ Arguments bindOperands(Call& call, const OperatorInfo& info, Stack* stack) {
   return originals;
 }
 
-void runBoxed(const c10::OperatorHandle& op, const OperatorInfo& info, Stack* stack) {
+void runBoxed(const c10::OperatorHandle& op, const OperatorInfo& info, Stack* stack, Kernel kernel) {
   Call call(deviceOf(info, *stack));
   const auto originals = bindOperands(call, info, stack);
+  if (kernel == Kernel::OfOperands) {
+    tellOfGradients(originals, *stack);
+  }
 
-  call.run([&] { op.redispatchBoxed(c10::DispatchKeySet(c10::DispatchKey::CPU), stack); });
+  call.run([&] {
+    if (kernel == Kernel::Dense) {
+      op.redispatchBoxed(c10::DispatchKeySet(c10::DispatchKey::CPU), stack);
+    } else {
+      op.callBoxed(stack);  // the scope excludes what was done above the backend already
+    }
+  });
 
   const size_t results = info.source.size();
   for (size_t i = 0; i < results; ++i) {

@@ -11,8 +11,14 @@ namespace openreg::emulation {
 
 class Call;
 
+// Which CPU kernel of an operator runs.
+enum class Kernel : uint8_t {
+  Dense,
+  OfOperands,  // the one for sparse, quantized or nested tensors, if an operand or the result is such a one
+};
+
 // PyTorch's CPU kernel of any operator on device memory: reads from the schema what Unboxed.h reads from C++ types.
-void runBoxed(const c10::OperatorHandle& op, const OperatorInfo& info, torch::jit::Stack* stack);
+void runBoxed(const c10::OperatorHandle& op, const OperatorInfo& info, torch::jit::Stack* stack, Kernel kernel = Kernel::Dense);
 
 // The device that a factory function is asked for, if `op` is one.
 std::optional<c10::DeviceIndex> deviceOf(const OperatorInfo& info, const torch::jit::Stack& stack);

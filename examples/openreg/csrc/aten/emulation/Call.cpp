@@ -3,6 +3,7 @@
 #include <c10/core/TensorImpl.h>
 
 #include "aten/emulation/Alias.h"
+#include "aten/emulation/Compound.h"
 #include "device/Launch.h"
 #include "device/Memory.h"
 #include "runtime/CachingAllocator.h"
@@ -42,6 +43,9 @@ at::Tensor Call::alias(const at::Tensor& operand, Use use) {
     return operand;
   }
   setDevice(operand);
+  if (isCompound(operand)) [[unlikely]] {
+    return aliasCompound(operand, use);
+  }
   const bool written = use == Use::Write;
   auto* relative = findOriginal(operand);
   if (relative != nullptr && relative->original.is_same(operand)) {
@@ -51,6 +55,18 @@ at::Tensor Call::alias(const at::Tensor& operand, Use use) {
   auto alias = relative != nullptr ? makeAlias(operand, relative->alias.storage()) : makeAlias(operand);
   operands_.push_back({operand, std::move(alias), written});
   return operands_.back().alias;
+}
+
+at::Tensor Call::aliasCompound(const at::Tensor& operand, Use use) {
+  for (auto& compound : compounds_) {
+    if (compound.original.is_same(operand)) {
+      compound.written |= use == Use::Write;
+      return compound.alias;
+    }
+  }
+  auto result = rebuild(operand, c10::kCPU, [&](const at::Tensor& part, bool parameter) { return alias(part, parameter ? Use::ReadAnywhere : use); });
+  compounds_.push_back({operand, result, use == Use::Write});
+  return result;
 }
 
 // The operand that is this tensor, else one that shares its memory.
@@ -126,6 +142,11 @@ void Call::finish() {
       writeBack(operand);
     }
   }
+  for (const auto& compound : compounds_) {
+    if (compound.written) {
+      assign(compound.original, compound.alias, [&](const at::Tensor& part, bool) { return adopt(part); });
+    }
+  }
 }
 
 // The operand whose alias this result is, else one whose memory it shares.
@@ -143,13 +164,24 @@ const Call::Operand* Call::findAlias(const at::Tensor& result) const {
   return relative;
 }
 
+at::Tensor Call::adoptCompound(const at::Tensor& result) {
+  for (const auto& compound : compounds_) {
+    if (compound.alias.is_same(result)) {
+      return compound.original;
+    }
+  }
+  return rebuild(result, c10::Device(kDeviceType, device_), [&](const at::Tensor& part, bool) { return adopt(part); });
+}
+
 at::Tensor Call::adopt(at::Tensor result) {
   if (!result.defined()) {
     return result;
   }
+  if (isCompound(result)) [[unlikely]] {
+    return adoptCompound(result);
+  }
   auto* impl = result.unsafeGetTensorImpl();
-  TORCH_CHECK_NOT_IMPLEMENTED(
-      impl->has_storage() && impl->layout() == c10::kStrided, "this operator cannot give a tensor of layout ", impl->layout(), " on this device yet");
+  TORCH_CHECK_NOT_IMPLEMENTED(impl->has_storage(), "this operator gave a tensor of layout ", impl->layout(), ", which this device has not");
   const c10::Device device(kDeviceType, device_);
   auto* storage = impl->unsafe_storage().unsafeGetStorageImpl();
 

@@ -62,6 +62,8 @@ class Call {
   };
 
   void setDevice(const at::Tensor& operand);
+  at::Tensor aliasCompound(const at::Tensor& operand, Use use);
+  at::Tensor adoptCompound(const at::Tensor& result);
   void finish();
   static void writeBack(const Operand& operand);
   Operand* findOriginal(const at::Tensor& tensor);
@@ -69,6 +71,7 @@ class Call {
 
   std::optional<Scope> scope_;  // alive until the results are adopted: it knows their memory
   c10::SmallVector<Operand, 6> operands_;
+  std::vector<Operand> compounds_;  // their parts are operands
   std::unordered_set<const c10::StorageImpl*> storages_;  // of the first indexed_ operands; for long lists only
   size_t indexed_ = 0;
   c10::DeviceIndex device_;
