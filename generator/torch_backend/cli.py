@@ -19,6 +19,7 @@ from .lint import lint, require_clean
 from .names import Names
 from .render import create_project, trace
 from .source import Source, find_source
+from .update_commands import add_feature_command, remove_feature_command, update_command
 
 
 class _Group(click.Group):
@@ -102,6 +103,11 @@ def new(
         create_project(source, folder, answers, defaults=defaults, ref=ref)
     click.echo(f"Rendered {folder}. Next:\n\n  cd {folder}\n  pip install --no-build-isolation --editable .\n")
     click.echo("README.md there says how to test it and what to replace first.")
+
+
+main.add_command(update_command)
+main.add_command(add_feature_command)
+main.add_command(remove_feature_command)
 
 
 @main.command("demo")

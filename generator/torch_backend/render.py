@@ -16,6 +16,7 @@ from typing import Any
 from copier import run_copy
 from copier.errors import CopierAnswersInterrupt, CopierError, CopierWarning, InteractiveSessionError
 from jinja2 import TemplateError, TemplateSyntaxError
+from plumbum import ProcessExecutionError
 
 from .errors import UserError
 from .source import Source
@@ -24,9 +25,12 @@ ANSWERS_FILE = ".copier-answers.yml"
 SUFFIX = ".jinja"
 
 
-def explain(error: BaseException) -> UserError:
+def explain(error: BaseException) -> UserError:  # noqa: PLR0911 -- one for each kind of error
     """Turns what copier raises into a sentence for the user."""
     text = str(error)
+    if isinstance(error, ProcessExecutionError):
+        lines = str(error.stderr or error.stdout).strip().splitlines()
+        return UserError(f"git cannot read the template: {lines[-1] if lines else f'exit code {error.retcode}'}", 2)
     if isinstance(error, InteractiveSessionError):
         return UserError("There is no terminal to ask on: give --defaults, and the answers as options.", 2)
     if isinstance(error, (CopierAnswersInterrupt, KeyboardInterrupt)):
@@ -58,7 +62,7 @@ def copy(
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", CopierWarning)
             run_copy(address, target, data=dict(answers), defaults=defaults, vcs_ref=ref, quiet=True, unsafe=False)
-    except (CopierError, TemplateError, ValueError, TypeError, KeyboardInterrupt) as error:
+    except (CopierError, TemplateError, ValueError, TypeError, ProcessExecutionError, KeyboardInterrupt) as error:
         raise explain(error) from error
 
 

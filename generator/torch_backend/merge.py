@@ -1,0 +1,215 @@
+"""Merges a new render of the template into a project's edits, in a scratch repository.
+
+The old render, the project and the new render are three trees of git, and git merges them: it follows renamed files,
+keeps binary files, and turns an edited file that the template no longer has into a conflict. `copier update` works on
+patches instead, and drops the vendor's edits in these cases without a word.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from .errors import UserError
+from .git import Git, fields
+from .render import ANSWERS_FILE
+
+_IDENTITY = {
+    f"GIT_{who}_{what}": value
+    for who in ("AUTHOR", "COMMITTER")
+    for what, value in (("NAME", "torch-backend"), ("EMAIL", "torch-backend@localhost"))
+}
+_REASONS = {
+    (1, 2, 3): "edited on both sides",
+    (2, 3): "added on both sides",
+    (1, 2): "edited by you, no longer in the template",
+}
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A file in a tree, as git lists it."""
+
+    mode: str
+    sha: str
+
+
+Entries = dict[str, Entry]
+
+
+@dataclass(frozen=True)
+class Merged:
+    """What a merge gives.
+
+    Attributes:
+        folder: the project as it would be; a work tree of its own.
+        base: the tree that the project has now.
+        changes: path to A (added), D (deleted), M or T (changed), against what the project has now.
+        diff: the changes as text.
+        unmerged: path to stage (1 old template, 2 the project, 3 new template) to file, for each conflict.
+    """
+
+    folder: Path
+    base: str
+    changes: dict[str, str]
+    diff: str = field(repr=False)
+    unmerged: dict[str, dict[int, Entry]] = field(default_factory=dict)
+
+    @property
+    def conflicts(self) -> dict[str, str]:
+        """Each path with a conflict, and what it is."""
+        return {path: _REASONS.get(tuple(sorted(stages)), "renamed") for path, stages in self.unmerged.items()}
+
+    def without(self, paths: Iterable[str]) -> Merged:
+        """The merge with these files removed, and so their conflicts."""
+        gone = set(paths)
+        for path in gone:
+            (self.folder / path).unlink()
+        kept = {path: stages for path, stages in self.unmerged.items() if path not in gone}
+        return compare(self.folder, self.base, kept)
+
+
+class Scratch:
+    """A repository that sees the project's objects and writes none there."""
+
+    def __init__(self, folder: Path, project: Path) -> None:
+        folder.mkdir()
+        self.git = Git(folder)
+        self._indexes = 0
+        self.git.run("init", "--quiet", "--template=")
+        there = Git(project)
+        objects = project / there.text("rev-parse", "--git-path", "objects")
+        (folder / ".git" / "objects" / "info").mkdir(parents=True, exist_ok=True)
+        (folder / ".git" / "objects" / "info" / "alternates").write_text(f"{objects.resolve()}\n", encoding="utf-8")
+        prefix = there.text("rev-parse", "--show-prefix").rstrip("/")
+        self.project_tree = there.text("rev-parse", f"HEAD:{prefix}")
+
+    def index(self) -> dict[str, str]:
+        """The environment for commands that use an index of their own."""
+        self._indexes += 1
+        return {"GIT_INDEX_FILE": str(self.git.folder / ".git" / f"index-{self._indexes}")}
+
+    def entries(self, tree: str) -> Entries:
+        """The files of a tree, by path."""
+        found = {}
+        for line in fields(self.git.run("ls-tree", "-r", "-z", "--full-tree", tree)):
+            about, path = line.split("\t", 1)
+            mode, _, sha = about.split(" ")
+            found[path] = Entry(mode, sha)
+        return found
+
+    def store(self, folder: Path) -> Entries:
+        """Takes the files of a folder in."""
+        extra = self.index()
+        self.git.run(f"--work-tree={folder}", "add", "--all", "--force", ".", extra=extra)
+        return self.entries(self.git.run("write-tree", extra=extra).decode().strip())
+
+    def commit(self, entries: Entries, *parents: str) -> str:
+        """Writes a commit that has these files."""
+        extra = self.index()
+        lines = "".join(f"{entry.mode} {entry.sha}\t{path}\0" for path, entry in entries.items())
+        self.git.run("update-index", "-z", "--index-info", given=os.fsencode(lines), extra=extra)
+        tree = self.git.run("write-tree", extra=extra).decode().strip()
+        links = [word for parent in parents for word in ("-p", parent)]
+        return self.git.run("commit-tree", tree, *links, "-m", "torch-backend", extra=_IDENTITY).decode().strip()
+
+    def matching(self, entries: Iterable[str], patterns: Iterable[str]) -> set[str]:
+        """Those paths that patterns, written as in .gitignore, match."""
+        excludes = [f"--exclude={pattern}" for pattern in patterns]
+        if not excludes:
+            return set()
+        extra = self.index()
+        empty = self.git.run("hash-object", "-w", "--stdin").decode().strip()
+        lines = "".join(f"100644 {empty}\t{path}\0" for path in entries)
+        self.git.run("update-index", "-z", "--index-info", given=os.fsencode(lines), extra=extra)
+        return set(fields(self.git.run("ls-files", "-z", "--cached", "--ignored", *excludes, extra=extra)))
+
+
+def merge(
+    scratch: Scratch,
+    old: Path,
+    new: Path,
+    label: str,
+    *,
+    seeds: Iterable[str] = (),
+    moved: Callable[[str], str] = lambda path: path,
+    follow_renames: bool = True,
+) -> Merged:
+    """Merges what changed between two renders into the project.
+
+    Args:
+        scratch: the repository to work in.
+        old: the render of the template that the project was made from.
+        new: the render that it is to have.
+        label: what conflict markers call the new render.
+        seeds: patterns of files that are the project's once they are there.
+        moved: where the new template version has put a path of the old one.
+        follow_renames: carry edits over into files that are renamed between the renders without ``moved`` saying so.
+
+    Raises:
+        UserError: git cannot merge.
+    """
+    git = scratch.git
+    base, theirs = scratch.store(old), scratch.store(new)
+    ours = scratch.entries(scratch.project_tree)
+    base, ours = _move(base, moved), _move(ours, moved)
+    for path in scratch.matching(base.keys() | theirs.keys(), seeds):
+        # New seeds arrive; others neither change nor go, and one that the vendor has deleted stays so.
+        if kept := base.get(path) or ours.get(path):
+            theirs[path] = base[path] = kept
+    answers = theirs[ANSWERS_FILE]
+    base[ANSWERS_FILE] = theirs[ANSWERS_FILE] = ours[ANSWERS_FILE]
+
+    root = scratch.commit(base)
+    head, other = scratch.commit(ours, root), scratch.commit(theirs, root)
+    name = re.sub(r"[^\w.-]+", "-", f"template-{label}").strip("-.")
+    git.run("branch", name, other)
+    git.run("checkout", "--quiet", "--detach", head)
+    settings = ["-c", "merge.directoryRenames=false", "-c", "rerere.enabled=false", "-c", "merge.renames=true"]
+    strategy = [] if follow_renames else ["-X", "no-renames"]
+    done = git.call(*settings, "merge", "--no-commit", "--no-ff", "--quiet", *strategy, name, extra=_IDENTITY)
+    if done.returncode != 0 and not git.succeeds("rev-parse", "--quiet", "--verify", "MERGE_HEAD"):
+        raise UserError(f"git cannot merge the new version: {(done.stderr + done.stdout).decode(errors='replace')}", 2)
+
+    unmerged = _unmerged(git)
+    for path in [path for path, stages in unmerged.items() if 2 not in stages and 1 in stages]:
+        # Deleted by the vendor: it stays deleted, though the template has changed it.
+        git.run("rm", "--quiet", "--force", "--", path)
+        del unmerged[path]
+    (git.folder / ANSWERS_FILE).write_bytes(git.run("cat-file", "blob", answers.sha))
+    return compare(git.folder, scratch.project_tree, unmerged)
+
+
+def compare(folder: Path, base: str, unmerged: dict[str, dict[int, Entry]]) -> Merged:
+    """Compares the scratch repository's work tree with the tree that the project has."""
+    git = Git(folder)
+    extra = {"GIT_INDEX_FILE": str(folder / ".git" / "index-result")}
+    git.run("read-tree", base, extra=extra)  # knows submodules, which are not checked out
+    git.run("add", "--all", "--force", ".", extra=extra)
+    tree = git.run("write-tree", extra=extra).decode().strip()
+    listed = fields(git.run("diff-tree", "-r", "-z", "--no-renames", "--name-status", base, tree))
+    changes = dict(zip(listed[1::2], listed[::2], strict=True))
+    diff = git.run("diff-tree", "-r", "-p", "--no-renames", "--no-color", base, tree)
+    return Merged(folder, base, changes, diff.decode("utf-8", errors="replace"), unmerged)
+
+
+def _move(entries: Entries, moved: Callable[[str], str]) -> Entries:
+    """Renames files, but never onto one that is there."""
+    result = {path: entry for path, entry in entries.items() if moved(path) == path}
+    for path, entry in entries.items():
+        target = moved(path)
+        result[target if target not in result else path] = entry
+    return result
+
+
+def _unmerged(git: Git) -> dict[str, dict[int, Entry]]:
+    """What the index holds of conflicts."""
+    found: dict[str, dict[int, Entry]] = {}
+    for line in fields(git.run("ls-files", "-z", "--unmerged")):
+        about, path = line.split("\t", 1)
+        mode, sha, stage = about.split(" ")
+        found.setdefault(path, {})[int(stage)] = Entry(mode, sha)
+    return found

@@ -1,0 +1,175 @@
+"""The template's git repository: its versions, and files of it as they were in a version."""
+
+from __future__ import annotations
+
+import re
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+from packaging.version import InvalidVersion, Version
+
+from .errors import UserError
+from .git import Git
+from .project import Project
+
+_SHORT = {"gh:": "https://github.com/", "gl:": "https://gitlab.com/"}
+
+
+def parse_version(text: str) -> Version | None:
+    """Reads a tag or a heading such as ``v1.2.0``; None if it is no version."""
+    try:
+        return Version(text)
+    except InvalidVersion:
+        return None
+
+
+@dataclass(frozen=True)
+class Revision:
+    """A commit of the template. ``name`` is what people call it: its tag, else what git describes it by."""
+
+    commit: str
+    name: str
+
+
+@dataclass(frozen=True)
+class Repository:
+    """A bare clone of the template, made for one command.
+
+    Attributes:
+        address: where it was cloned from, as it is recorded in projects.
+        folder: the clone.
+    """
+
+    address: str
+    folder: Path
+
+    @property
+    def git(self) -> Git:
+        """Git, run in the clone."""
+        return Git(self.folder)
+
+    def tags(self, *options: str) -> dict[Version, str]:
+        """Tags that are versions, oldest first. ``options`` are those of ``git tag --list``."""
+        found = {
+            version: tag for tag in self.git.text("tag", "--list", *options).split() if (version := parse_version(tag))
+        }
+        return dict(sorted(found.items()))
+
+    def latest(self) -> Revision:
+        """The newest version that is not a pre-release.
+
+        Raises:
+            UserError: there is none.
+        """
+        final = [tag for version, tag in self.tags().items() if not version.is_prerelease]
+        if not final:
+            raise UserError(
+                f"The template at {self.address} has no version yet: none of its git tags reads like v1.0.0. "
+                "Ask whoever keeps it for one, or name a branch or a commit with --ref.",
+                2,
+            )
+        return self.revision(final[-1])
+
+    def revision(self, ref: str) -> Revision:
+        """Looks up a tag, a branch or a commit.
+
+        Raises:
+            UserError: there is none of that name.
+        """
+        commit = (
+            None if ref.startswith("-") else self.git.found("rev-parse", "--verify", "--quiet", f"{ref}^{{commit}}")
+        )
+        if not commit:
+            known = ", ".join(list(self.tags().values())[-5:])
+            raise UserError(
+                f"The template at {self.address} has no version {ref}"
+                + (f"; the newest are {known}." if known else "; it has no tag that is a version."),
+                2,
+            )
+        return Revision(commit, self.git.text("describe", "--tags", "--always", commit))
+
+    def contains(self, later: Revision, earlier: Revision) -> bool:
+        """True if ``earlier`` is part of the history of ``later``, or the same."""
+        return self.git.succeeds("merge-base", "--is-ancestor", earlier.commit, later.commit)
+
+    def between(self, old: Revision, new: Revision) -> dict[Version, str]:
+        """The versions that ``new`` has and ``old`` does not, oldest first."""
+        return self.tags("--merged", new.commit, "--no-merged", old.commit)
+
+    def read(self, revision: Revision, path: str) -> str | None:
+        """The text of a file as it was; None if there was none."""
+        return self.git.found("show", f"{revision.commit}:{path}")
+
+    def config(self, revision: Revision) -> dict[str, Any]:
+        """What copier.yml held."""
+        loaded = yaml.safe_load(self.read(revision, "copier.yml") or "{}")
+        return loaded if isinstance(loaded, dict) else {}
+
+
+def expand(address: str, project: Path) -> str:
+    """Turns an address as copier records it into one that git understands.
+
+    Args:
+        address: a git address, a path, or copier's short form of either.
+        project: what a relative path is looked up from, its parent folder coming next, then the current folder.
+    """
+    for short, long in _SHORT.items():
+        if address.startswith(short):
+            return f"{long}{address.removeprefix(short).strip('/').removesuffix('.git')}.git"
+    address = address.removeprefix("git+")
+    if re.match(r"[\w+.-]+://|[\w.-]+@[\w.-]+:", address):
+        return address
+    path = Path(address).expanduser()
+    places = [path] if path.is_absolute() else [project / path, project.parent / path, Path.cwd() / path]
+    return str(next((place.resolve() for place in places if place.exists()), path))
+
+
+@contextmanager
+def open_repository(project: Project, address: str | None = None) -> Iterator[tuple[Repository, Revision]]:
+    """Clones the template of a project into a temporary folder.
+
+    Args:
+        project: the rendered project.
+        address: where the template is now, if it has moved.
+
+    Yields:
+        The clone, and the revision that the project was made from.
+
+    Raises:
+        UserError: the project does not know its template, or the template is not there.
+    """
+    recorded = address or project.template_address
+    version = project.template_version
+    if not recorded or not version:
+        raise UserError(
+            "The project does not know which version of the template it was made from: it was rendered from a folder, "
+            "not from a git repository with a clean work tree. It cannot be updated; render it again from a git "
+            "address, and carry your edits over.",
+            2,
+        )
+    with tempfile.TemporaryDirectory(prefix="torch-backend-") as scratch:
+        folder = Path(scratch) / "template.git"
+        done = Git(Path(scratch)).call("clone", "--quiet", "--bare", "--", expand(recorded, project.root), folder)
+        if done.returncode != 0:
+            lines = done.stderr.decode(errors="replace").strip().splitlines()
+            reason = lines[-1] if lines else "no reason given"
+            raise UserError(
+                f"The template at {recorded} cannot be read as a git repository ({reason}). "
+                "If it has moved, name its address with --template.",
+                2,
+            )
+        repository = Repository(recorded, folder)
+        try:
+            current = repository.revision(version)
+        except UserError as error:
+            raise UserError(
+                f"The template at {recorded} does not hold {version}, which the project was made from. "
+                "If the template has moved, name its address with --template.",
+                2,
+            ) from error
+        yield repository, Revision(current.commit, version)

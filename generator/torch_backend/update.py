@@ -1,0 +1,249 @@
+"""Takes a project to another version of the template, or to other features at the same version.
+
+Copier renders both versions, git merges the difference into the project (see merge.py), all in scratch folders; the
+project is touched once, at the end, by transplant.py.
+"""
+
+from __future__ import annotations
+
+import re
+import tempfile
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import yaml
+from jinja2 import StrictUndefined
+from jinja2.sandbox import SandboxedEnvironment
+
+from . import migrations
+from .changelog import news, printable
+from .errors import UserError
+from .git import Git
+from .merge import Merged, Scratch, merge
+from .project import Project
+from .render import ANSWERS_FILE, copy
+from .repository import Repository, Revision, open_repository
+from .transplant import STAGING, interruptible, transplant
+
+UNTOUCHED = "The project is as it was."
+INTERRUPTED = 130  # the exit code that shells give
+
+
+@dataclass(frozen=True)
+class Status:
+    """What ``--check`` finds."""
+
+    template: str
+    current: str
+    latest: str
+    newer: list[str]
+
+    @property
+    def out_of_date(self) -> bool:
+        """True if a newer version exists."""
+        return bool(self.newer)
+
+
+@dataclass(frozen=True)
+class Update:
+    """A finished or tried update.
+
+    Attributes:
+        old: name of the version that the project had.
+        new: name of the version that it has now.
+        news: what changed in the template.
+        notes: what migrations tell the user.
+        merged: the files; None if there was nothing to do.
+    """
+
+    old: str
+    new: str
+    news: str = ""
+    notes: list[str] = field(default_factory=list)
+    merged: Merged | None = None
+
+
+def check(project: Project, address: str | None = None) -> Status:
+    """Looks whether the template has a newer version than the project.
+
+    Raises:
+        UserError: the template has no versions, is not there, or is not known to the project.
+    """
+    with guarded(), open_repository(project, address) as (repository, current):
+        latest = repository.latest()
+        newer = [] if repository.contains(current, latest) else list(repository.between(current, latest).values())
+        return Status(repository.address, current.name, latest.name, newer)
+
+
+def update(
+    project: Project,
+    *,
+    ref: str | None = None,
+    address: str | None = None,
+    defaults: bool = True,
+    dry_run: bool = False,
+) -> Update:
+    """Updates a project; questions that are new are asked unless ``defaults`` is set.
+
+    Args:
+        project: the rendered project.
+        ref: tag, branch or commit of the template; its newest version by default.
+        address: where the template is now, if it has moved.
+        defaults: answer new questions by their defaults.
+        dry_run: change nothing.
+
+    Raises:
+        UserError: it cannot be done; the project is as it was.
+    """
+    with template_of(project, address) as (repository, current):
+        target = repository.revision(ref) if ref else repository.latest()
+        if repository.contains(current, target):
+            if ref and target.commit != current.commit:
+                raise UserError(
+                    f"The project is at {current.name}, which is newer than {target.name}: only git leads back.",
+                    2,
+                )
+            return Update(current.name, current.name)
+        steps = migrations.migrations(repository, current, target)
+        moves = migrations.renames(project.answers, steps)
+        with merged_render(
+            project,
+            repository,
+            current,
+            target,
+            migrations.migrate_answers(answers_of(project), steps),
+            defaults=defaults,
+            seeds=seed_patterns(repository.config(target), project.answers),
+            moved=lambda path: migrations.rename(path, moves),
+        ) as merged:
+            if not dry_run:
+                require_clean(project)  # still
+                transplant(merged, project.root)
+            notes = [printable(step.note.strip()) for step in steps if step.note]
+            return Update(current.name, target.name, news(repository, current, target), notes, merged)
+
+
+def answers_of(project: Project) -> dict[str, Any]:
+    """The project's answers without copier's own entries."""
+    return {name: value for name, value in project.answers.items() if not name.startswith("_")}
+
+
+@contextmanager
+def merged_render(
+    project: Project,
+    repository: Repository,
+    current: Revision,
+    target: Revision,
+    answers: Mapping[str, Any],
+    *,
+    defaults: bool = True,
+    seeds: Sequence[str] = (),
+    moved: Callable[[str], str] = lambda path: path,
+    follow_renames: bool = True,
+) -> Iterator[Merged]:
+    """Renders the template as the project has it and as it is to have it, and merges.
+
+    Nothing is written to the project.
+
+    Args:
+        project: the rendered project.
+        repository: its template.
+        current: the revision that it was made from.
+        target: the revision that it is to have.
+        answers: its answers there.
+        defaults: do not ask for what is missing.
+        seeds: see ``merge``.
+        moved: see ``merge``.
+        follow_renames: see ``merge``.
+
+    Raises:
+        UserError: the template cannot be rendered.
+    """
+    with tempfile.TemporaryDirectory(prefix="torch-backend-") as folder:
+        old, new = Path(folder) / "old", Path(folder) / "new"
+        template = str(repository.folder)
+        copy(template, old, answers_of(project), ref=current.commit)
+        copy(template, new, answers, defaults=defaults, ref=target.commit)
+        _record_address(new / ANSWERS_FILE, repository.address)
+        scratch = Scratch(Path(folder) / "merge", project.root)
+        yield merge(scratch, old, new, target.name, seeds=seeds, moved=moved, follow_renames=follow_renames)
+
+
+def require_clean(project: Project) -> None:
+    """Refuses a project whose edits are not all committed, since they could not be told from the template's.
+
+    Raises:
+        UserError: with what to do.
+    """
+    git = Git(project.root)
+    if not git.succeeds("rev-parse", "--is-inside-work-tree"):
+        raise UserError(
+            f"{project.root} is not in a git repository, so that edits cannot be told from the template: "
+            "run `git init`, `git add --all` and `git commit` there first.",
+            2,
+        )
+    left = sorted(path.name for path in project.root.glob(f"{STAGING}*"))
+    if left:
+        raise UserError(
+            f"An earlier update of {project.root} was killed and left {left[0]}/. Go back to your last commit: "
+            f"`git reset --hard` and `git clean -fd` in the project; {UNTOUCHED}",
+            2,
+        )
+    if changes := git.text("status", "--porcelain", "--", "."):
+        lines = changes.splitlines()
+        more = f"\n  ... and {len(lines) - 10} more" if len(lines) > 10 else ""
+        raise UserError(
+            "The project has changes that are not committed:\n  "
+            + "\n  ".join(lines[:10])
+            + f"{more}\nCommit them, or put them aside with `git stash --include-untracked`. {UNTOUCHED}",
+            2,
+        )
+    if not git.succeeds("ls-files", "--error-unmatch", ANSWERS_FILE):
+        raise UserError(f"git does not track {project.root / ANSWERS_FILE}: commit the project to git first.", 2)
+
+
+def seed_patterns(config: Mapping[str, Any], answers: Mapping[str, Any]) -> list[str]:
+    """Patterns of files that are rendered once: what copier.yml excludes from updates, and from updates only."""
+    environment = SandboxedEnvironment(undefined=StrictUndefined)
+
+    def excluded(operation: str) -> set[str]:
+        templates = [environment.from_string(str(text)) for text in config.get("_exclude", [])]
+        return {template.render(answers, _copier_operation=operation).strip() for template in templates}
+
+    return sorted(excluded("update") - excluded("copy") - {""})
+
+
+def _record_address(path: Path, address: str) -> None:
+    """Writes down where the template is, instead of the clone that it was rendered from."""
+    line = yaml.safe_dump({"_src_path": address}, width=10**6, allow_unicode=True)
+    text = path.read_text(encoding="utf-8")
+    path.write_text(re.sub(r"^_src_path:.*\n", lambda match: line, text, flags=re.MULTILINE), encoding="utf-8")
+
+
+@contextmanager
+def template_of(project: Project, address: str | None) -> Iterator[tuple[Repository, Revision]]:
+    """The template of a project that is to be changed; see ``open_repository`` and ``require_clean``."""
+    with guarded():
+        require_clean(project)
+        with open_repository(project, address) as found:
+            yield found
+
+
+@contextmanager
+def guarded() -> Iterator[None]:
+    """Says of every way to fail that the project is as it was."""
+    try:
+        with interruptible():
+            yield
+    except UserError as error:
+        if error.exit_code != INTERRUPTED:
+            raise
+        raise UserError(f"Interrupted. {UNTOUCHED}", INTERRUPTED) from error
+    except KeyboardInterrupt as error:
+        raise UserError(f"Interrupted. {UNTOUCHED}", INTERRUPTED) from error
+    except OSError as error:
+        where = f": {error.filename}" if error.filename else ""
+        raise UserError(f"{error.strerror or error}{where}. {UNTOUCHED}", 2) from error

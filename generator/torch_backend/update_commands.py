@@ -1,0 +1,147 @@
+"""The commands that change a project which is there already: update, add-feature, remove-feature."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import click
+
+from .features import FeatureChange, change_features
+from .merge import Merged
+from .project import Project
+from .update import check, update
+
+
+def _shared(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Options that all of them have."""
+    for option in (
+        click.option("--dry-run", is_flag=True, help="Show the changes as a diff, and make none."),
+        click.option("--template", "address", help="Where the template's repository is now, if it has moved."),
+        click.option(
+            "--project",
+            "folder",
+            type=click.Path(exists=True, file_okay=False, path_type=Path),
+            default=Path(),
+            help="The project; by default the one that the current folder is in.",
+        ),
+    ):
+        command = option(command)
+    return command
+
+
+@click.command("update")
+@_shared
+@click.option("--ref", help="Version (git tag, branch or commit) to update to; by default the newest version.")
+@click.option(
+    "--check", "only_check", is_flag=True, help="Only say whether there is a newer version; exit code 1 if so."
+)
+@click.option("--json", "as_json", is_flag=True, help="With --check: print JSON.")
+@click.option("--defaults", is_flag=True, help="Do not ask; take the default of questions that are new.")
+def update_command(
+    folder: Path,
+    address: str | None,
+    ref: str | None,
+    only_check: bool,
+    as_json: bool,
+    dry_run: bool,
+    defaults: bool,
+) -> None:
+    """Take the project to a newer version of the template, keeping your edits.
+
+    The project must be in git with everything committed. What both you and the template have edited at the same place
+    is left as a conflict, as `git merge` leaves it, and the exit code is 1. Whatever goes wrong on the way, the project
+    stays as it was.
+    """
+    project = Project.find(folder)
+    if as_json and not only_check:
+        raise click.UsageError("--json goes with --check.")
+    if only_check and (ref or dry_run):
+        raise click.UsageError("--check goes without --ref and --dry-run.")
+    if only_check:
+        status = check(project, address)
+        if as_json:
+            click.echo(json.dumps(vars(status) | {"out_of_date": status.out_of_date}, indent=2))
+        elif status.out_of_date:
+            versions = ", ".join(status.newer)
+            click.echo(f"The project is at {status.current}; newer: {versions}. Run `torch-backend update`.")
+        else:
+            click.echo(f"The project is at {status.current}; there is no newer version.")
+        sys.exit(int(status.out_of_date))
+    done = update(project, ref=ref, address=address, defaults=defaults, dry_run=dry_run)
+    if done.merged is None:
+        click.echo(f"The project is at {done.old}; there is nothing to update.")
+        return
+    click.echo(f"From {done.old} to {done.new} of the template.\n")
+    if done.news:
+        click.echo(f"{done.news}\n")
+    for note in done.notes:
+        click.echo(f"Note: {note}\n")
+    _report(done.merged, dry_run, f"Update the template to {done.new}")
+
+
+@click.command("add-feature")
+@click.argument("names", nargs=-1, required=True, metavar="NAME...")
+@_shared
+def add_feature_command(names: tuple[str, ...], folder: Path, address: str | None, dry_run: bool) -> None:
+    """Add optional parts of the template to the project, at the template version that it has.
+
+    The project must be in git with everything committed.
+    """
+    project = Project.find(folder)
+    _report_features(change_features(project, add=names, address=address, dry_run=dry_run), "Add", dry_run)
+
+
+@click.command("remove-feature")
+@click.argument("names", nargs=-1, required=True, metavar="NAME...")
+@_shared
+@click.option("--force", is_flag=True, help="Remove files that you have edited too; git still has them.")
+def remove_feature_command(
+    names: tuple[str, ...], folder: Path, address: str | None, dry_run: bool, force: bool
+) -> None:
+    """Remove optional parts of the template from the project.
+
+    Files of such a part that you have edited are named, and nothing is removed, unless --force is given. Files that you
+    have added stay. The project must be in git with everything committed.
+    """
+    project = Project.find(folder)
+    done = change_features(project, remove=names, address=address, force=force, dry_run=dry_run)
+    _report_features(done, "Remove", dry_run)
+
+
+def _report_features(done: FeatureChange, verb: str, dry_run: bool) -> None:
+    for sentence in done.sentences:
+        click.echo(sentence)
+    if done.merged is not None:
+        _report(done.merged, dry_run, f"{verb} {', '.join(done.changed)}")
+
+
+def _report(merged: Merged, dry_run: bool, message: str) -> None:
+    """Says what changed, which conflicts there are, and what to do next; ends with exit code 1 if there are any."""
+    conflicts = merged.conflicts
+    if dry_run:
+        click.echo(merged.diff)
+    kinds = [kind for path, kind in merged.changes.items() if path not in conflicts]
+    counts = [(kinds.count("A"), "added"), (kinds.count("D"), "removed")]
+    counts.insert(0, (len(kinds) - sum(number for number, _ in counts), "changed"))
+    words = ", ".join(f"{number} {word}" for number, word in counts if number) or "none changed"
+    click.echo(f"Files: {words}{', if you run it without --dry-run' if dry_run else ''}.")
+    if conflicts:
+        click.echo(f"\nConflicts in {len(conflicts)} file{'s' if len(conflicts) > 1 else ''}:")
+        for path, reason in conflicts.items():
+            click.echo(f"  {path}: {reason}")
+    if dry_run:
+        click.echo("Nothing was changed.")
+    elif conflicts:
+        click.echo(
+            "\nNext: edit each of them (look for <<<<<<<), then `git add` it, or `git rm` what you no longer want.\n"
+            f'When `git status` shows none left, build, test, and `git add --all && git commit -m "{message}"`.\n'
+            "To go back to where you were: `git reset --hard && git clean -fd`."
+        )
+    else:
+        click.echo(f'\nNext: look at `git status`, build, test, and `git add --all && git commit -m "{message}"`.')
+    if conflicts:
+        sys.exit(1)

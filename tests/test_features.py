@@ -1,0 +1,119 @@
+"""`torch-backend add-feature` and `remove-feature` on a project that a vendor has edited."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from torch_backend.source import Source
+
+from .conftest import answers_of, commit_all, git, render_into
+from .test_cli import run
+from .test_update_command import STREAM, Template, edit, snapshot, template
+
+__all__ = ["template"]
+
+
+@pytest.fixture
+def project(template: Template, tmp_path: Path) -> Path:
+    """A project with documentation and without benchmarks, edited by its vendor, and a newer template."""
+    template.write("template/{% if 'docs' in features %}docs{% endif %}/index.md.jinja", "# {{ vendor_name }}\n")
+    template.write("template/{% if 'docs' in features %}docs{% endif %}/porting.md", "Port it.\n")
+    template.append("template/README.md.jinja", "\n{% if 'docs' in features %}\nSee docs/.\n{% endif %}\n")
+    template.release("v1.1.0")
+    folder = render_into(Source(template.root), tmp_path / "torch_zed", vendor_name="Zed", features=["docs"])
+    commit_all(folder, "rendered")
+    edit(folder, STREAM, "the vendor's\n")
+    template.append(f"template/{STREAM}.jinja", "// news\n")
+    template.release("v1.2.0")
+    return folder
+
+
+def test_add(project: Path) -> None:
+    result = run("add-feature", "benchmarks", "docs", "--project", str(project))
+    assert result.exit_code == 0, result.output
+    assert "docs is there already." in result.output
+    assert "Files: 1 changed, 1 added." in result.output
+    assert 'git commit -m "Add benchmarks"' in result.output
+    assert (project / "benchmarks" / "run.py").read_text() == "print()\n"
+    assert (project / STREAM).read_text() == "the vendor's\n"
+    answers = answers_of(project)
+    assert (answers["features"], answers["_commit"]) == (["benchmarks", "docs"], "v1.1.0"), "at the same version"
+    assert git(project, "status", "--porcelain") == " M .copier-answers.yml\n?? benchmarks/\n"
+
+
+def test_remove(project: Path) -> None:
+    edit(project, "docs/mine.md", "# Mine\n")
+    result = run("remove-feature", "docs", "--project", str(project))
+    assert result.exit_code == 0, result.output
+    assert "These are yours and stay: docs/mine.md." in result.output
+    assert [path.name for path in (project / "docs").iterdir()] == ["mine.md"]
+    assert "See docs/" not in (project / "README.md").read_text()
+    assert answers_of(project)["features"] == []
+
+
+def test_removing_and_adding_gives_the_same_project(project: Path) -> None:
+    before = snapshot(project)
+    assert run("remove-feature", "docs", "--project", str(project)).exit_code == 0
+    assert not (project / "docs").exists()
+    commit_all(project, "removed")
+    assert run("add-feature", "docs", "--project", str(project)).exit_code == 0
+    commit_all(project, "added")
+    after = snapshot(project)
+    assert after.pop("git log") != before.pop("git log")
+    assert after == before
+
+
+def test_edited_files_are_not_removed_unasked(project: Path) -> None:
+    edit(project, "docs/index.md", "# Zed\n\nOur words.\n")
+    before = snapshot(project)
+    refused = run("remove-feature", "docs", "--project", str(project))
+    assert refused.exit_code == 1
+    assert "You have edited these files, which would go:\n  docs/index.md\n" in refused.output
+    assert "--force" in refused.output
+    assert snapshot(project) == before
+
+    tried = run("remove-feature", "docs", "--force", "--dry-run", "--project", str(project))
+    assert tried.exit_code == 0
+    assert "-Our words." in tried.output
+    assert snapshot(project) == before
+
+    forced = run("remove-feature", "docs", "--force", "--project", str(project))
+    assert forced.exit_code == 0, forced.output
+    assert "Removed with your edits, which git still has: docs/index.md." in forced.output
+    assert not (project / "docs").exists()
+
+
+def test_a_file_of_the_vendor_at_the_same_place_is_a_conflict(project: Path) -> None:
+    edit(project, "benchmarks/run.py", "the vendor's\n")
+    result = run("add-feature", "benchmarks", "--project", str(project))
+    assert result.exit_code == 1
+    assert "  benchmarks/run.py: added on both sides" in result.output
+    assert "the vendor's\n" in (project / "benchmarks" / "run.py").read_text()
+
+
+def test_what_is_there_already_changes_nothing(project: Path) -> None:
+    before = snapshot(project)
+    there = run("add-feature", "docs", "--project", str(project))
+    assert (there.exit_code, there.output) == (0, "docs is there already.\n")
+    missing = run("remove-feature", "benchmarks", "--project", str(project))
+    assert (missing.exit_code, missing.output) == (0, "benchmarks is not there.\n")
+    assert snapshot(project) == before
+
+
+@pytest.mark.parametrize("command", ["add-feature", "remove-feature"])
+def test_unknown_names(project: Path, command: str) -> None:
+    before = snapshot(project)
+    near = run(command, "benchmark", "--project", str(project))
+    assert near.exit_code == 2
+    assert "no feature benchmark in version v1.1.0: did you mean benchmarks? It has benchmarks, docs." in near.output
+    assert "no feature xyz in version v1.1.0. It has" in run(command, "xyz", "--project", str(project)).output
+    assert snapshot(project) == before
+
+
+def test_a_work_tree_with_edits_is_refused(project: Path) -> None:
+    (project / "mine.txt").write_text("mine\n")
+    result = run("add-feature", "benchmarks", "--project", str(project))
+    assert result.exit_code == 2
+    assert "?? mine.txt" in result.output
+    assert not (project / "benchmarks").exists()
