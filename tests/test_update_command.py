@@ -406,7 +406,7 @@ def test_a_full_disk_leaves_the_project_as_it_was(
     assert not list(busy.glob(".torch-backend-*"))
 
 
-def _with_a_signal_at_call(folder: Path, number: int, name: str) -> dict[str, str]:
+def with_a_signal_at_call(folder: Path, number: int, name: str) -> dict[str, str]:
     """An environment whose git sends its caller a signal the given time that it is called, then goes on."""
     real = shutil.which("git")
     wrapper = folder / "bin" / "git"
@@ -427,7 +427,7 @@ def _with_a_signal_at_call(folder: Path, number: int, name: str) -> dict[str, st
 )
 def test_interrupted_midway_the_project_is_as_it_was(busy: Path, tmp_path: Path, number: int, name: str) -> None:
     before = snapshot(busy)
-    environment = _with_a_signal_at_call(tmp_path, number, name)
+    environment = with_a_signal_at_call(tmp_path, number, name)
     command = [sys.executable, "-m", "torch_backend", "update", "--defaults", "--project", str(busy)]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     calls = len((tmp_path / "calls").read_text().splitlines())

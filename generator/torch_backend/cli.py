@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import click
-import yaml
 
 from . import __version__
 from .demo import demo
@@ -17,8 +16,9 @@ from .example import Example
 from .formatting import format_cpp
 from .lint import lint, require_clean
 from .names import Names
-from .render import create_project, trace
-from .source import Source, find_source
+from .new_command import new_command
+from .render import trace
+from .source import find_source
 from .update_commands import add_feature_command, remove_feature_command, update_command
 
 
@@ -39,72 +39,7 @@ def main() -> None:
     """Makes PyTorch accelerator backends from a template, and maintains that template."""
 
 
-def _question_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Adds an option for every question of copier.yml."""
-    try:
-        questions = find_source().questions
-    except UserError:
-        questions = {}
-    for name, details in reversed(questions.items()):
-        help_text = str(details["help"])
-        if isinstance(details.get("choices"), list):
-            help_text += f" ({', '.join(details['choices'])})"
-        if details.get("multiselect"):
-            help_text += f", comma-separated ({', '.join(details['choices'].values())}; empty for none)"
-        command = click.option(f"--{name.replace('_', '-')}", name, help=help_text)(command)
-    return command
-
-
-@main.command()
-@click.argument("folder", type=click.Path(path_type=Path))
-@click.option("--defaults", is_flag=True, help="Do not ask; take the default for what no option answers.")
-@click.option("--answers", "answers_file", type=click.Path(exists=True, path_type=Path), help="YAML file with answers.")
-@click.option("--template", help="Address of another template repository.")
-@click.option("--ref", help="Version (git tag, branch or commit) of the template.")
-@_question_options
-def new(
-    folder: Path,
-    defaults: bool,
-    answers_file: Path | None,
-    template: str | None,
-    ref: str | None,
-    **options: str | None,
-) -> None:
-    """Render a new project into FOLDER.
-
-    FOLDER must not exist or be empty. If an answer is refused, nothing is written.
-    """
-    source: Source | str = template or find_source()
-    answers: dict[str, Any] = {}
-    if answers_file:
-        loaded = yaml.safe_load(answers_file.read_text(encoding="utf-8"))
-        if not isinstance(loaded, dict):
-            raise UserError(f"{answers_file} does not hold answers: write lines such as `vendor_name: Acme`.", 2)
-        answers |= loaded
-    answers |= {name: value for name, value in options.items() if value is not None}
-    if isinstance(answers.get("features"), str):
-        answers["features"] = [part.strip() for part in answers["features"].split(",") if part.strip()]
-    if isinstance(source, Source):
-        if unknown := answers.keys() - source.questions.keys():
-            raise UserError(
-                f"No such question: {', '.join(sorted(unknown))}; they are {', '.join(source.questions)}.", 2
-            )
-        if ref is None and not source.is_clean_checkout():
-            with source.snapshot() as snapshot:
-                create_project(snapshot, folder, answers, defaults=defaults)
-            click.echo(
-                "The template is not a clean git checkout, so the project does not know its version: "
-                "`copier update` will not work on it.",
-                err=True,
-            )
-        else:
-            create_project(source, folder, answers, defaults=defaults, ref=ref or "HEAD")
-    else:
-        create_project(source, folder, answers, defaults=defaults, ref=ref)
-    click.echo(f"Rendered {folder}. Next:\n\n  cd {folder}\n  pip install --no-build-isolation --editable .\n")
-    click.echo("README.md there says how to test it and what to replace first.")
-
-
+main.add_command(new_command)
 main.add_command(update_command)
 main.add_command(add_feature_command)
 main.add_command(remove_feature_command)

@@ -11,7 +11,7 @@ import click
 
 from .environment import Environment, this_environment
 from .errors import UserError
-from .render import create_project
+from .render import copy, create_project
 from .source import Source
 
 ANSWERS: dict[str, Any] = {"vendor_name": "Acme"}  # everything else by default: acme, torch_acme
@@ -52,7 +52,7 @@ def demo(source: Source, folder: Path) -> None:
     if project.exists():
         shutil.rmtree(project)
     with source.snapshot() as snapshot:
-        create_project(snapshot, project, ANSWERS, defaults=True)
+        create_project(project, lambda folder: copy(snapshot, folder, ANSWERS))
     if not (project / EXAMPLE).exists():
         raise UserError(f"{project / EXAMPLE} was not rendered.")
 

@@ -8,7 +8,7 @@ import re
 import shutil
 import tempfile
 import warnings
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -51,8 +51,17 @@ def copy(
     *,
     defaults: bool = True,
     ref: str | None = None,
+    suggestions: Mapping[str, Any] | None = None,
 ) -> None:
     """Renders into a folder that does not exist or is empty; asks what is missing unless ``defaults`` is set.
+
+    Args:
+        source: the template, or its address.
+        target: the folder.
+        answers: answers that are not asked.
+        defaults: take the default for what ``answers`` does not hold.
+        ref: version of the template.
+        suggestions: defaults that take the place of the template's.
 
     Raises:
         UserError: an answer is refused, or the template is broken; the target is left as it was.
@@ -61,7 +70,16 @@ def copy(
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", CopierWarning)
-            run_copy(address, target, data=dict(answers), defaults=defaults, vcs_ref=ref, quiet=True, unsafe=False)
+            run_copy(
+                address,
+                target,
+                data=dict(answers),
+                user_defaults=dict(suggestions or {}),
+                defaults=defaults,
+                vcs_ref=ref,
+                quiet=True,
+                unsafe=False,
+            )
     except (CopierError, TemplateError, ValueError, TypeError, ProcessExecutionError, KeyboardInterrupt) as error:
         raise explain(error) from error
 
@@ -165,33 +183,45 @@ def _mark_lines(path: Path) -> str:
 
 
 def create_project(
-    source: Source | str,
-    target: Path,
-    answers: Mapping[str, Any],
-    *,
-    defaults: bool,
-    ref: str | None = None,
+    target: Path, render: Callable[[Path], None], approve: Callable[[Path], None] = lambda rendered: None
 ) -> None:
-    """Renders a new project; all of it appears at once, or nothing does.
+    """Makes a new project; all of it appears at once, or nothing does.
+
+    Args:
+        target: its folder.
+        render: renders into a folder that does not exist.
+        approve: gets the rendered project, which it may add to, before it takes its place; raises to stop.
 
     Raises:
         UserError: the target holds something already, or an answer is refused.
     """
-    if target.exists() and (not target.is_dir() or any(target.iterdir())):
+    target = target.absolute()
+    empty = target.is_dir() and all(path.name == ".git" for path in target.iterdir())
+    if target.exists() and not empty:
         raise UserError(
             f"{target} exists and is not empty: name a folder that does not exist yet; nothing was written.", 2
         )
-    made = next((p for p in [*reversed(target.absolute().parents), target.absolute()] if not p.exists()), None)
+    made = next((path for path in (*reversed(target.parents), target) if not path.exists()), None)
+    moved: list[Path] = []
     try:
-        target.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(prefix=f".{target.name}-", dir=target.parent) as folder:
-            copy(source, Path(folder) / "project", answers, defaults=defaults, ref=ref)
-            if target.exists():
-                target.rmdir()
-            (Path(folder) / "project").rename(target)
+        place = target if empty else target.parent
+        place.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(prefix=f".{target.name}-", dir=place) as folder:
+            rendered = Path(folder) / "project"
+            render(rendered)
+            approve(rendered)
+            if not empty:
+                rendered.rename(target)
+                return
+            for path in sorted(rendered.iterdir()):
+                moved.append(target / path.name)
+                path.rename(target / path.name)
     except BaseException as error:
-        if made is not None and made.exists() and made != target.absolute():
-            shutil.rmtree(made, ignore_errors=True)
+        for path in [made] if made else moved:
+            if path.is_dir():
+                shutil.rmtree(path, ignore_errors=True)
+            elif path.exists():
+                path.unlink()
         if isinstance(error, OSError):
             raise UserError(f"Cannot write {target}: {error.strerror or error}.", 2) from error
         raise

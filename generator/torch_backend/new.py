@@ -1,0 +1,164 @@
+"""A new project: what is asked about it, shown before it is written, and its start in git."""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import click
+import yaml
+
+from .errors import UserError
+from .git import Git
+from .project import Project
+from .render import copy, create_project
+from .source import Source
+from .transplant import interruptible
+
+_DECORATION = {"torch", "pytorch", "backend"}
+_UNVERSIONED = (
+    "The template is not a clean git checkout, so the project does not know its version: "
+    "`torch-backend update` will not work on it."
+)
+
+
+@dataclass(frozen=True)
+class New:
+    """What to render, and how.
+
+    Attributes:
+        folder: the project's folder, not there or empty.
+        template: this template, or the address of another one.
+        answers: what need not be asked.
+        ref: version of the template; by default what lies in the folder, of an address the newest version.
+        defaults: do not ask.
+        git: make it a git repository with a first commit.
+    """
+
+    folder: Path
+    template: Source | str
+    answers: Mapping[str, Any]
+    ref: str | None = None
+    defaults: bool = False
+    git: bool = True
+
+
+def vendor_from(name: str) -> str | None:
+    """Guesses the vendor from the name of a folder: ``torch_acme`` and ``acme`` give Acme; None if it says nothing."""
+    words = re.split(r"[-_. ]+", name)
+    words = [word for word in words if word.lower() not in _DECORATION]
+    text = " ".join(word.capitalize() if word.islower() else word for word in words)
+    return text if re.fullmatch(r"[A-Za-z][A-Za-z0-9]*( [A-Za-z][A-Za-z0-9]*)*", text) and len(text) <= 24 else None
+
+
+def describe(answers: Mapping[str, Any]) -> str:
+    """The names that a project will have, one line each."""
+    device, package = answers["device_name"], answers["package_name"]
+    rows = [
+        ("vendor", answers.get("vendor_name")),
+        ("device", f'torch.device("{device}"), torch.{device}, C++ namespace {device}'),
+        ("package", f"import {package}, lib{package}.so"),
+    ]
+    variables = f"{package.upper()}_*"
+    if "sdk_name" in answers:
+        sdk, prefix = answers["sdk_name"], answers["sdk_prefix"]
+        rows.append(("SDK", f"lib{sdk}.so, <{sdk}/{sdk}.h>, functions {prefix}Malloc, ..."))
+        variables += f", {sdk.upper()}_*"
+    rows.append(("environment", variables))
+    return "\n".join(f"  {what:<12} {value}" for what, value in rows)
+
+
+def create(new: New) -> None:
+    """Renders the project, shows its names, on a terminal asks whether to go on, and starts its history.
+
+    Raises:
+        UserError: it cannot be done, or the user does not want it; nothing is left behind.
+    """
+    folder = new.folder.absolute()
+    guess = vendor_from(folder.name)
+    above = _repository_above(folder)
+    notes: list[str] = []
+
+    def approve(rendered: Path) -> None:
+        answers = Project.find(rendered).answers
+        click.echo(f"The names of the project:\n\n{describe(answers)}\n")
+        if not new.defaults and sys.stdin.isatty() and not click.confirm(f"Write it to {new.folder}?", default=True):
+            raise UserError("Nothing was written.")
+        if new.git:
+            notes.extend(_start_history(rendered, above, str(answers.get("_commit", "")), new.folder))
+
+    def render(template: Source | str, ref: str | None) -> None:
+        suggestions = {"vendor_name": guess} if guess else {}
+        create_project(
+            folder,
+            lambda to: copy(template, to, new.answers, defaults=new.defaults, ref=ref, suggestions=suggestions),
+            approve,
+        )
+
+    try:
+        with interruptible():
+            if isinstance(new.template, Source) and new.ref is None and not new.template.is_clean_checkout():
+                with new.template.snapshot() as snapshot:
+                    render(snapshot, None)
+                notes.append(_UNVERSIONED)
+            else:
+                render(new.template, new.ref or ("HEAD" if isinstance(new.template, Source) else None))
+    except (KeyboardInterrupt, click.Abort) as error:
+        raise UserError("Interrupted; nothing was written.", 130) from error
+    for note in notes:
+        click.echo(note, err=True)
+
+
+def load_answers(path: Path) -> dict[str, Any]:
+    """Reads a file of answers.
+
+    Raises:
+        UserError: it holds none.
+    """
+    try:
+        loaded = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+        raise UserError(f"{path} cannot be read: {error}", 2) from error
+    if not isinstance(loaded, dict):
+        raise UserError(f"{path} does not hold answers: write lines such as `vendor_name: Acme`.", 2)
+    return loaded
+
+
+def _repository_above(folder: Path) -> Path | None:
+    """The git repository that a folder is or will be in."""
+    there = next(place for place in (folder, *folder.parents) if place.is_dir())
+    try:
+        top = Git(there).found("rev-parse", "--show-toplevel")
+    except UserError:  # no git: said later
+        return None
+    return Path(top) if top else None
+
+
+def _start_history(rendered: Path, above: Path | None, version: str, folder: Path) -> list[str]:
+    """Makes the rendered project a git repository with one commit.
+
+    Returns:
+        What the user has to do instead, where that is not possible.
+    """
+    message = f"Start from the template{f' {version}' if version else ''}"
+    if above is not None:
+        return [f"{folder} is in the git repository {above}: commit it there, since `torch-backend update` needs it."]
+    git = Git(rendered)
+    try:
+        git.run("init", "--quiet")
+        git.run("add", "--all")
+        if not git.succeeds("var", "GIT_AUTHOR_IDENT") or not git.succeeds("var", "GIT_COMMITTER_IDENT"):
+            return [
+                "git does not know your name, so nothing is committed yet. In the project:\n\n"
+                '  git config --global user.name "Your Name"\n'
+                "  git config --global user.email you@example.com\n"
+                f'  git commit --message "{message}"\n'
+            ]
+        git.run("commit", "--quiet", "--no-verify", "--message", message)
+    except UserError as error:
+        return [f"The project has no first commit, which `torch-backend update` needs: {error}"]
+    return []

@@ -1,0 +1,65 @@
+"""The command `new`, with an option for each question of the template."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import click
+
+from .errors import UserError
+from .new import New, create, load_answers
+from .source import Source, find_source
+
+
+def _question_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Adds an option for every question of copier.yml."""
+    try:
+        questions = find_source().questions
+    except UserError:
+        questions = {}
+    for name, details in reversed(questions.items()):
+        help_text = str(details["help"])
+        if isinstance(details.get("choices"), list):
+            help_text += f" ({', '.join(details['choices'])})"
+        if details.get("multiselect"):
+            help_text += f", comma-separated ({', '.join(details['choices'].values())}; empty for none)"
+        command = click.option(f"--{name.replace('_', '-')}", name, help=help_text)(command)
+    return command
+
+
+@click.command("new")
+@click.argument("folder", type=click.Path(path_type=Path))
+@click.option("--defaults", is_flag=True, help="Do not ask; take the default for what no option answers.")
+@click.option("--answers", "answers_file", type=click.Path(exists=True, path_type=Path), help="YAML file with answers.")
+@click.option("--template", help="Address of another template repository.")
+@click.option("--ref", help="Version (git tag, branch or commit) of the template.")
+@click.option("--git/--no-git", default=True, show_default=True, help="Make it a git repository with a first commit.")
+@_question_options
+def new_command(
+    folder: Path,
+    defaults: bool,
+    answers_file: Path | None,
+    template: str | None,
+    ref: str | None,
+    git: bool,
+    **options: str | None,
+) -> None:
+    """Render a new project into FOLDER.
+
+    FOLDER must not exist or be empty. Its name suggests the vendor's: torch_acme, or acme, is Acme's. All names are
+    shown before anything is written, and if an answer is refused, or you are interrupted, nothing is.
+    """
+    source: Source | str = template or find_source()
+    answers: dict[str, Any] = load_answers(answers_file) if answers_file else {}
+    answers |= {name: value for name, value in options.items() if value is not None}
+    if isinstance(answers.get("features"), str):
+        answers["features"] = [part.strip() for part in answers["features"].split(",") if part.strip()]
+    if isinstance(source, Source) and (unknown := answers.keys() - source.questions.keys()):
+        raise UserError(f"No such question: {', '.join(sorted(unknown))}; they are {', '.join(source.questions)}.", 2)
+    create(New(folder, source, answers, ref=ref, defaults=defaults, git=git))
+    click.echo(f"Rendered {folder}. Next:\n")
+    click.echo(f"  cd {shlex.quote(str(folder))}\n  pip install --no-build-isolation --editable .\n")
+    click.echo("README.md there says how to test it and what to replace first.")

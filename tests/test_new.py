@@ -1,0 +1,215 @@
+"""`torch-backend new`: names from the folder's name, the first commit, and nothing left behind."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from torch_backend.errors import UserError
+from torch_backend.new import describe, vendor_from
+from torch_backend.render import create_project
+
+from .conftest import ROOT, answers_of, git
+from .test_cli import run
+from .test_update_command import Template, template, with_a_signal_at_call
+
+__all__ = ["template"]
+
+
+@pytest.fixture
+def identity(monkeypatch: pytest.MonkeyPatch) -> None:
+    """git with a name, and without the settings of whoever runs the tests."""
+    monkeypatch.setenv("GIT_CONFIG_GLOBAL", os.devnull)
+    for who in ("AUTHOR", "COMMITTER"):
+        monkeypatch.setenv(f"GIT_{who}_NAME", "Zoe")
+        monkeypatch.setenv(f"GIT_{who}_EMAIL", "zoe@example.com")
+
+
+def new(template: Template, folder: Path, *arguments: str) -> str:
+    result = run("new", str(folder), "--defaults", "--template", str(template.root), *arguments)
+    assert result.exit_code == 0, result.output
+    return result.output
+
+
+@pytest.mark.parametrize(
+    ("folder", "vendor"),
+    [
+        ("torch_acme", "Acme"),
+        ("acme", "Acme"),
+        ("pytorch-acme-npu", "Acme Npu"),
+        ("torch_ACME", "ACME"),
+        ("AcmeSystems-backend", "AcmeSystems"),
+        ("torch", None),
+        ("123", None),
+        ("torch_köln", None),
+        ("torch_$(touch x)", None),
+        ("a" * 25, None),
+        ("", None),
+    ],
+)
+def test_the_folder_suggests_the_vendor(folder: str, vendor: str | None) -> None:
+    assert vendor_from(folder) == vendor
+
+
+@pytest.mark.usefixtures("identity")
+def test_names_come_from_the_folder_unless_given(template: Template, tmp_path: Path) -> None:
+    new(template, tmp_path / "torch_zed")
+    assert answers_of(tmp_path / "torch_zed")["package_name"] == "torch_zed"
+    new(template, tmp_path / "torch_other", "--vendor-name", "Yak")
+    assert answers_of(tmp_path / "torch_other")["package_name"] == "torch_yak"
+    new(template, tmp_path / "123")
+    assert answers_of(tmp_path / "123")["vendor_name"] == "Acme"
+
+
+@pytest.mark.usefixtures("identity")
+def test_names_are_shown(template: Template, tmp_path: Path) -> None:
+    output = new(template, tmp_path / "torch_zed")
+    assert (
+        "The names of the project:\n\n"
+        "  vendor       Zed\n"
+        '  device       torch.device("zed"), torch.zed, C++ namespace zed\n'
+        "  package      import torch_zed, libtorch_zed.so\n"
+        "  SDK          libzed_sim.so, <zed_sim/zed_sim.h>, functions zedsimMalloc, ...\n"
+        "  environment  TORCH_ZED_*, ZED_SIM_*\n"
+    ) in output
+    assert f"  cd {tmp_path / 'torch_zed'}\n" in output
+    assert "SDK" not in describe({"device_name": "zed", "package_name": "torch_zed"})
+
+
+@pytest.mark.usefixtures("identity")
+def test_first_commit(template: Template, tmp_path: Path) -> None:
+    project = tmp_path / "torch_zed"
+    new(template, project)
+    assert git(project, "log", "--format=%an: %s").strip() == "Zoe: Start from the template v1.0.0"
+    assert git(project, "status", "--porcelain") == ""
+    template.append("template/README.md.jinja", "\nNews.\n")
+    template.release("v1.1.0")
+    assert run("update", "--project", str(project)).exit_code == 0, "so that an update works at once"
+
+
+@pytest.mark.usefixtures("identity")
+def test_without_git(template: Template, tmp_path: Path) -> None:
+    new(template, tmp_path / "torch_zed", "--no-git")
+    assert not (tmp_path / "torch_zed" / ".git").exists()
+
+
+def test_git_without_an_identity(template: Template, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    settings = tmp_path / "settings"
+    settings.write_text("[user]\nuseConfigOnly = true\n")
+    monkeypatch.setenv("GIT_CONFIG_GLOBAL", str(settings))
+    monkeypatch.setenv("GIT_CONFIG_NOSYSTEM", "1")
+    output = new(template, tmp_path / "torch_zed")
+    assert "git does not know your name, so nothing is committed yet" in output
+    assert 'git commit --message "Start from the template v1.0.0"' in output
+    git(tmp_path / "torch_zed", "commit", "--quiet", "--message", "as told")
+    assert git(tmp_path / "torch_zed", "status", "--porcelain") == ""
+
+
+@pytest.mark.usefixtures("identity")
+@pytest.mark.parametrize("inside", ["below", "itself"])
+def test_in_a_repository_that_is_there(template: Template, tmp_path: Path, inside: str) -> None:
+    top = tmp_path / "torch_zed"
+    git(tmp_path, "init", "--quiet", str(top))
+    project = top / "sub" if inside == "below" else top
+    output = new(template, project)
+    assert f"is in the git repository {top}: commit it there" in " ".join(output.split())
+    assert not (top / "sub" / ".git").exists()
+    assert (project / "README.md").exists()
+
+
+@pytest.mark.usefixtures("identity")
+def test_into_the_current_folder(template: Template, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = tmp_path / "torch_zed"
+    folder.mkdir()
+    monkeypatch.chdir(folder)
+    number = folder.stat().st_ino
+    new(template, Path())
+    assert folder.stat().st_ino == number, "the shell is still in it"
+    assert answers_of(folder)["vendor_name"] == "Zed"
+    assert not [path for path in folder.iterdir() if path.name.startswith(".torch_zed")]
+
+
+@pytest.mark.usefixtures("identity")
+@pytest.mark.parametrize(
+    ("typed", "code", "says"), [("n\n", 1, "Nothing was written."), ("\n", 0, "Rendered"), ("\4", 130, "Interrupted")]
+)
+def test_on_a_terminal_it_asks_before_it_writes(
+    template: Template, tmp_path: Path, typed: str, code: int, says: str
+) -> None:
+    pty = pytest.importorskip("pty")
+    terminal, stdin = pty.openpty()
+    os.write(terminal, typed.encode())
+    answers = ROOT / "examples" / "openreg.yml"  # all of them, so that copier has nothing to ask
+    arguments = ["new", str(tmp_path / "torch_zed"), "--template", str(template.root), "--answers", str(answers)]
+    done = subprocess.run(
+        [sys.executable, "-m", "torch_backend", *arguments],
+        stdin=stdin,
+        capture_output=True,
+        text=True,
+        check=False,
+        env=os.environ | {"PYTHONPATH": str(ROOT / "generator")},
+    )
+    os.close(terminal)
+    os.close(stdin)
+    assert done.returncode == code, done.stdout + done.stderr
+    assert says in done.stdout + done.stderr
+    assert f"Write it to {tmp_path / 'torch_zed'}?" in done.stdout
+    assert (tmp_path / "torch_zed").exists() == (code == 0)
+    assert [path.name for path in tmp_path.iterdir() if path.name.startswith(".")] == []
+
+
+@pytest.mark.parametrize("there", [False, True], ids=["new folder", "empty folder"])
+@pytest.mark.parametrize("error", [OSError(28, "No space left on device"), KeyboardInterrupt()], ids=["disk", "SIGINT"])
+def test_a_failure_midway_leaves_nothing_behind(tmp_path: Path, there: bool, error: BaseException) -> None:
+    target = tmp_path / "deep" / "torch_zed"
+    if there:
+        target.mkdir(parents=True)
+
+    def render(folder: Path) -> None:
+        (folder / "csrc").mkdir(parents=True)
+        (folder / "csrc" / "a.h").write_text("half")
+        raise error
+
+    with pytest.raises((UserError, KeyboardInterrupt)):
+        create_project(target, render)
+    assert list(tmp_path.rglob("*")) == ([target.parent, target] if there else [])
+
+
+def test_a_failure_while_moving_in_leaves_an_empty_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    rename = Path.rename
+
+    def rename_some(self: Path, target: Path) -> Path:
+        if self.name == "b":
+            raise OSError(28, "No space left on device")
+        return rename(self, target)
+
+    def render(folder: Path) -> None:
+        folder.mkdir()
+        for name in ("a", "b", "c"):
+            (folder / name).mkdir()
+
+    monkeypatch.setattr(Path, "rename", rename_some)
+    with pytest.raises(UserError, match="No space left on device"):
+        create_project(tmp_path, render)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(("number", "name"), [(2, "INT"), (5, "TERM"), (9, "INT")])
+def test_interrupted_midway_nothing_is_left_behind(template: Template, tmp_path: Path, number: int, name: str) -> None:
+    environment = with_a_signal_at_call(tmp_path, number, name)
+    target = tmp_path / "deep" / "torch_zed"
+    arguments = ["new", str(target), "--defaults", "--template", str(template.root)]
+    done = subprocess.run(
+        [sys.executable, "-m", "torch_backend", *arguments],
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert len((tmp_path / "calls").read_text().splitlines()) >= number, "the signal came"
+    assert done.returncode == 130, done.stderr
+    assert "Interrupted; nothing was written." in done.stderr
+    assert not (tmp_path / "deep").exists()
