@@ -111,7 +111,8 @@ SMALL_TEMPLATE = {
 }
 
 
-def _write_repository(root: Path, *, small: bool) -> Example:
+def write_repository(root: Path, *, small: bool) -> Example:
+    """Copies the template and its example; ``small`` renders in a moment."""
     root.mkdir()
     for part in PARTS:
         if (ROOT / part).is_dir():
@@ -138,13 +139,13 @@ def _write_repository(root: Path, *, small: bool) -> Example:
 @pytest.fixture
 def scratch(tmp_path: Path) -> Example:
     """A small template and its example, which a test may change."""
-    return _write_repository(tmp_path / "repository", small=True)
+    return write_repository(tmp_path / "repository", small=True)
 
 
 @pytest.fixture
 def repository(tmp_path: Path) -> Example:
     """A copy of the real template and example, which a test may change."""
-    return _write_repository(tmp_path / "repository", small=False)
+    return write_repository(tmp_path / "repository", small=False)
 
 
 def git(folder: Path, *arguments: str) -> str:

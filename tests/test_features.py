@@ -9,9 +9,9 @@ from torch_backend.source import Source
 
 from .conftest import answers_of, commit_all, git, render_into
 from .test_cli import run
-from .test_update_command import STREAM, Template, edit, snapshot, template
+from .versions import STREAM, Template, edit, originals, snapshot, template
 
-__all__ = ["template"]
+__all__ = ["originals", "template"]
 
 
 @pytest.fixture

@@ -13,9 +13,9 @@ from torch_backend.errors import UserError
 
 from .conftest import ROOT, answers_of, commit_all, git
 from .test_cli import run
-from .test_update_command import Template, edit, project, template
+from .versions import Template, edit, originals, project, template
 
-__all__ = ["project", "template"]
+__all__ = ["originals", "project", "template"]
 
 EVENT = "csrc/runtime/Event.h"
 

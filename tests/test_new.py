@@ -14,9 +14,9 @@ from torch_backend.render import create_project
 
 from .conftest import ROOT, answers_of, git
 from .test_cli import run
-from .test_update_command import Template, template, with_a_signal_at_call
+from .versions import Template, originals, template, with_a_signal_at_call
 
-__all__ = ["template"]
+__all__ = ["originals", "template"]
 
 
 @pytest.fixture

@@ -1,77 +1,21 @@
-"""`torch-backend update`: edits are kept, conflicts shown, and whatever goes wrong leaves the project as it was."""
+"""`torch-backend update`: edits are kept, news arrive, conflicts are shown."""
 
 from __future__ import annotations
 
 import json
 import os
 import shutil
-import signal
-import stat
 import subprocess
 import sys
 from pathlib import Path
 
-import pytest
-from torch_backend import transplant
-from torch_backend.example import Example
 from torch_backend.source import Source
 
-from .conftest import ROOT, answers_of, commit_all, git, render_into
+from .conftest import answers_of, commit_all, git, render_into
 from .test_cli import run
+from .versions import EVENT, STREAM, Template, edit, originals, project, snapshot, template
 
-STREAM = "csrc/runtime/Stream.h"
-EVENT = "csrc/runtime/Event.h"
-
-
-class Template:
-    """The small template as a git repository, whose versions a test makes."""
-
-    def __init__(self, example: Example) -> None:
-        self.root = example.source.root
-        commit_all(self.root, "First version", tag="v1.0.0")
-
-    def write(self, name: str, text: str) -> None:
-        path = self.root / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text, encoding="utf-8")
-
-    def append(self, name: str, text: str) -> None:
-        self.write(name, (self.root / name).read_text(encoding="utf-8") + text)
-
-    def release(self, tag: str, subject: str = "Release") -> None:
-        commit_all(self.root, subject, tag=tag)
-
-
-@pytest.fixture
-def template(scratch: Example) -> Template:
-    return Template(scratch)
-
-
-@pytest.fixture
-def project(template: Template, tmp_path: Path) -> Path:
-    """A project rendered from v1.0.0, in git."""
-    folder = render_into(Source(template.root), tmp_path / "torch_zed", vendor_name="Zed")
-    commit_all(folder, "rendered")
-    return folder
-
-
-def edit(project: Path, name: str, text: str) -> None:
-    path = project / name
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(text, encoding="utf-8")
-    commit_all(project, f"edit {name}")
-
-
-def snapshot(project: Path) -> dict[str, tuple[int, bytes]]:
-    """Everything that a user sees of a project: files, their modes, and what git says."""
-    found = {
-        path.relative_to(project).as_posix(): (path.stat().st_mode, path.read_bytes())
-        for path in project.rglob("*")
-        if path.is_file() and ".git" not in path.relative_to(project).parts
-    }
-    found["git status"] = (0, git(project, "status", "--porcelain", "--ignored").encode())
-    found["git log"] = (0, git(project, "log", "--format=%H", "--all").encode())
-    return found
+__all__ = ["originals", "project", "template"]
 
 
 def test_edits_are_kept_and_news_arrive(template: Template, project: Path) -> None:
@@ -283,173 +227,44 @@ def test_a_template_that_has_moved(template: Template, project: Path, tmp_path: 
     assert answers_of(project)["_src_path"] == str(moved)
 
 
-def test_a_template_without_versions(scratch: Example, tmp_path: Path) -> None:
-    root = scratch.source.root
-    commit_all(root, "first")
-    project = render_into(Source(root), tmp_path / "project")
-    commit_all(project, "rendered")
-    (root / "template" / "NEWS.md").write_text("News.\n")
-    commit_all(root, "second")
-    for arguments in ([], ["--check"], ["--dry-run"]):
-        result = run("update", *arguments, "--project", str(project))
-        assert result.exit_code == 2
-        assert "has no version yet: none of its git tags reads like v1.0.0" in result.output
-    assert run("update", "--ref", "main", "--project", str(project)).exit_code == 0
-    assert (project / "NEWS.md").exists()
+def test_answers_given_with_the_command(template: Template, project: Path) -> None:
+    result = run("update", "--data", "num_devices=5", "--project", str(project))
+    assert result.exit_code == 0, result.output
+    assert "At v1.0.0 of the template." in result.output
+    assert answers_of(project)["num_devices"] == 5
+    commit_all(project, "five")
+    for data, message in (
+        ("device_name=other", "device_name is fixed once a project is rendered"),
+        ("features=docs", "use `torch-backend add-feature`"),
+        ("nonsense=1", "No such question: nonsense; they are vendor_name,"),
+        ("num_devices=100", "num_devices: 100 devices cannot be emulated"),
+        ("num_devices", "write QUESTION=ANSWER"),
+    ):
+        refused = run("update", "--data", data, "--project", str(project))
+        assert (refused.exit_code, message in refused.output) == (2, True), refused.output
+    assert git(project, "status", "--porcelain") == ""
 
 
-def test_a_project_that_does_not_know_its_version(source: Source, tmp_path: Path) -> None:
-    project = render_into(source, tmp_path / "project")
-    commit_all(project, "rendered")
-    result = run("update", "--project", str(project))
-    assert result.exit_code == 2
-    assert "does not know which version" in result.output
-
-
-@pytest.mark.parametrize("kind", ["edited", "new file", "no repository", "not tracked"])
-def test_what_git_could_not_bring_back_is_refused(template: Template, project: Path, kind: str) -> None:
-    template.append("template/README.md.jinja", "\nNews.\n")
-    template.release("v1.1.0")
-    if kind == "edited":
-        (project / "README.md").write_text("mine\n")
-        expected = "not committed:\n   M README.md\nCommit them"
-    elif kind == "new file":
-        (project / "mine.txt").write_text("mine\n")
-        expected = "?? mine.txt"
-    elif kind == "no repository":
-        shutil.rmtree(project / ".git")
-        expected = "is not in a git repository"
-    else:
-        git(project, "rm", "--quiet", "-r", "--cached", ".")
-        (project / ".gitignore").write_text("*\n")
-        git(project, "commit", "--quiet", "--message", "empty")
-        expected = "git does not track"
-    files = {path: path.read_bytes() for path in project.rglob("*") if path.is_file() and ".git" not in path.parts}
-    result = run("update", "--project", str(project))
-    assert result.exit_code == 2, result.output
-    assert expected in result.output
-    assert {path: path.read_bytes() for path in files} == files
-
-
-def test_an_ignored_file_is_not_overwritten(template: Template, project: Path) -> None:
-    edit(project, ".gitignore", "/local.txt\n")
-    (project / "local.txt").write_text("mine\n")
-    template.write("template/local.txt", "the template's\n")
+def test_a_new_question(template: Template, project: Path) -> None:
+    template.append("copier.yml", "\ncolour:\n  type: str\n  help: Colour\n  default: red\n")
+    template.append("template/README.md.jinja", "\n{{ colour }}\n")
     template.release("v1.1.0")
     before = snapshot(project)
-    result = run("update", "--project", str(project))
-    assert result.exit_code == 2
-    assert "local.txt would be overwritten" in result.output
+    asked = run("update", "--project", str(project))
+    assert asked.exit_code == 2
+    assert "no terminal to ask on: give --defaults" in asked.output
     assert snapshot(project) == before
+    assert run("update", "--data", "colour=blue", "--project", str(project)).exit_code == 0
+    assert (project / "README.md").read_text().endswith("\nblue\n")
+    git(project, "reset", "--quiet", "--hard")
+    assert run("update", "--defaults", "--project", str(project)).exit_code == 0
+    assert (project / "README.md").read_text().endswith("\nred\n")
 
 
-@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # copier leaves a folder open
-def test_a_broken_template_leaves_the_project_as_it_was(template: Template, project: Path) -> None:
-    template.append("template/README.md.jinja", "\n{{ no_such_name }}\n")
-    template.release("v1.1.0")
-    before = snapshot(project)
-    result = run("update", "--project", str(project))
-    assert result.exit_code == 2
-    assert "no_such_name" in result.output
-    assert "Traceback" not in result.output
-    assert snapshot(project) == before
-
-
-@pytest.fixture
-def busy(template: Template, project: Path) -> Path:
-    """A project whose update adds, removes, changes, and conflicts."""
-    edit(project, STREAM, "the vendor's\n")
-    template.write(f"template/{STREAM}.jinja", "the template's\n")
+def test_a_second_tag_on_a_version(template: Template, project: Path) -> None:
+    """Git describes a commit by any of its tags; one such as `latest` moves on, and would be of no use later."""
     template.append("template/README.md.jinja", "\nNews.\n")
-    (template.root / "template" / f"{EVENT}.jinja").unlink()
-    for number in range(5):
-        template.write(f"template/news/{number}.txt", "News.\n")
     template.release("v1.1.0")
-    return project
-
-
-@pytest.mark.parametrize("function", ["copy2", "rename", "index"])
-@pytest.mark.parametrize("after", [0, 3])
-def test_a_full_disk_leaves_the_project_as_it_was(
-    busy: Path, monkeypatch: pytest.MonkeyPatch, function: str, after: int
-) -> None:
-    calls = 0
-    copy2, rename = shutil.copy2, Path.rename
-
-    def fail_once() -> None:
-        nonlocal calls
-        calls += 1
-        if calls == after + 1:
-            raise OSError(28, "No space left on device")
-
-    def copy2_until(*arguments: object, **options: object) -> object:
-        fail_once()
-        return copy2(*arguments, **options)  # type: ignore[call-overload]
-
-    def rename_until(self: Path, target: Path) -> Path:
-        fail_once()
-        return rename(self, target)
-
-    if function == "copy2":
-        monkeypatch.setattr(shutil, "copy2", copy2_until)
-    elif function == "rename":
-        monkeypatch.setattr(Path, "rename", rename_until)
-    else:
-        (busy / ".git" / "index.lock").write_text("")
-    before = snapshot(busy)
-    result = run("update", "--project", str(busy))
-    assert result.exit_code == 2, result.output
-    assert (
-        "index.lock" if function == "index" else "No space left on device. The project is as it was."
-    ) in result.output
-    assert snapshot(busy) == before
-    assert not list(busy.glob(".torch-backend-*"))
-
-
-def with_a_signal_at_call(folder: Path, number: int, name: str) -> dict[str, str]:
-    """An environment whose git sends its caller a signal the given time that it is called, then goes on."""
-    real = shutil.which("git")
-    wrapper = folder / "bin" / "git"
-    wrapper.parent.mkdir()
-    wrapper.write_text(
-        f'#!/bin/sh\necho >> "{folder}/calls"\n'
-        f'[ "$(wc -l < "{folder}/calls")" -ne {number} ] || kill -{name} $PPID\nexec "{real}" "$@"\n'
-    )
-    wrapper.chmod(wrapper.stat().st_mode | stat.S_IXUSR)
-    temporary = folder / "temporary"
-    temporary.mkdir()
-    paths = {"PATH": f"{wrapper.parent}:{os.environ['PATH']}", "TMPDIR": str(temporary)}
-    return os.environ | paths | {"PYTHONPATH": str(ROOT / "generator"), "GIT_CONFIG_GLOBAL": os.devnull}
-
-
-@pytest.mark.parametrize(
-    ("number", "name"), [(3, "INT"), (6, "TERM"), (20, "INT"), (40, "HUP"), (55, "INT"), (70, "INT")]
-)
-def test_interrupted_midway_the_project_is_as_it_was(busy: Path, tmp_path: Path, number: int, name: str) -> None:
-    before = snapshot(busy)
-    environment = with_a_signal_at_call(tmp_path, number, name)
-    command = [sys.executable, "-m", "torch_backend", "update", "--defaults", "--project", str(busy)]
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
-    calls = len((tmp_path / "calls").read_text().splitlines())
-    assert calls >= number, "the signal came"
-    assert "Traceback" not in done.stderr
-    assert done.returncode == 130, done.stderr
-    assert "Interrupted. The project is as it was." in done.stderr
-    assert snapshot(busy) == before
-    assert not list(busy.glob(".torch-backend-*"))
-    assert not [path.name for path in (tmp_path / "temporary").iterdir() if path.name.startswith("torch-backend-")]
-
-
-def test_a_signal_while_files_change_places_comes_too_late(busy: Path) -> None:
-    with transplant.uninterrupted():
-        os.kill(os.getpid(), signal.SIGINT)
-    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
-    assert run("update", "--project", str(busy)).exit_code == 1
-
-
-def test_what_a_killed_update_leaves_is_explained(busy: Path) -> None:
-    (busy / ".torch-backend-abc").mkdir()
-    result = run("update", "--project", str(busy))
-    assert result.exit_code == 2
-    assert "An earlier update" in result.output
-    assert "git reset --hard" in result.output
+    git(template.root, "tag", "--annotate", "--message", "moves", "latest")
+    assert run("update", "--project", str(project)).exit_code == 0
+    assert answers_of(project)["_commit"] == "v1.1.0"

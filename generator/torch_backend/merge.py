@@ -79,8 +79,10 @@ class Scratch:
         folder.mkdir()
         self.git = Git(folder)
         self._indexes = 0
-        self.git.run("init", "--quiet", "--template=")
         there = Git(project)
+        self.git.run(
+            "init", "--quiet", "--template=", f"--object-format={there.text('rev-parse', '--show-object-format')}"
+        )
         objects = project / there.text("rev-parse", "--git-path", "objects")
         (folder / ".git" / "objects" / "info").mkdir(parents=True, exist_ok=True)
         (folder / ".git" / "objects" / "info" / "alternates").write_text(f"{objects.resolve()}\n", encoding="utf-8")
@@ -169,6 +171,7 @@ def merge(
     git.run("branch", name, other)
     git.run("checkout", "--quiet", "--detach", head)
     settings = ["-c", "merge.directoryRenames=false", "-c", "rerere.enabled=false", "-c", "merge.renames=true"]
+    settings += ["-c", "merge.verifySignatures=false"]
     strategy = [] if follow_renames else ["-X", "no-renames"]
     done = git.call(*settings, "merge", "--no-commit", "--no-ff", "--quiet", *strategy, name, extra=_IDENTITY)
     if done.returncode != 0 and not git.succeeds("rev-parse", "--quiet", "--verify", "MERGE_HEAD"):

@@ -32,7 +32,9 @@ def explain(error: BaseException) -> UserError:  # noqa: PLR0911 -- one for each
         lines = str(error.stderr or error.stdout).strip().splitlines()
         return UserError(f"git cannot read the template: {lines[-1] if lines else f'exit code {error.retcode}'}", 2)
     if isinstance(error, InteractiveSessionError):
-        return UserError("There is no terminal to ask on: give --defaults, and the answers as options.", 2)
+        return UserError(
+            "There is no terminal to ask on: give --defaults, and answers as options (of update: --data).", 2
+        )
     if isinstance(error, (CopierAnswersInterrupt, KeyboardInterrupt)):
         return UserError("Interrupted; nothing was written.", 130)
     if isinstance(error, TemplateSyntaxError):

@@ -91,7 +91,8 @@ class Repository:
                 + (f"; the newest are {known}." if known else "; it has no tag that is a version."),
                 2,
             )
-        return Revision(commit, self.git.text("describe", "--tags", "--always", commit))
+        tagged = ref in self.tags().values()
+        return Revision(commit, ref if tagged else self.git.text("describe", "--tags", "--always", commit))
 
     def contains(self, later: Revision, earlier: Revision) -> bool:
         """True if ``earlier`` is part of the history of ``later``, or the same."""

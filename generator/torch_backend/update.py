@@ -29,6 +29,7 @@ from .repository import Repository, Revision, open_repository
 from .transplant import STAGING, interruptible, transplant
 
 UNTOUCHED = "The project is as it was."
+FIXED = {"vendor_name", "device_name", "package_name", "sdk_name", "sdk_prefix"}
 INTERRUPTED = 130  # the exit code that shells give
 
 
@@ -83,6 +84,7 @@ def update(
     *,
     ref: str | None = None,
     address: str | None = None,
+    data: Mapping[str, str] | None = None,
     defaults: bool = True,
     dry_run: bool = False,
 ) -> Update:
@@ -92,6 +94,7 @@ def update(
         project: the rendered project.
         ref: tag, branch or commit of the template; its newest version by default.
         address: where the template is now, if it has moved.
+        data: answers that are new, or other than before.
         defaults: answer new questions by their defaults.
         dry_run: change nothing.
 
@@ -100,7 +103,9 @@ def update(
     """
     with template_of(project, address) as (repository, current):
         target = repository.revision(ref) if ref else repository.latest()
-        if repository.contains(current, target):
+        config = repository.config(target)
+        answers = _answers_with(data or {}, config)
+        if repository.contains(current, target) and (target.commit != current.commit or not data):
             if ref and target.commit != current.commit:
                 raise UserError(
                     f"The project is at {current.name}, which is newer than {target.name}: only git leads back.",
@@ -114,9 +119,9 @@ def update(
             repository,
             current,
             target,
-            migrations.migrate_answers(answers_of(project), steps),
+            migrations.migrate_answers(answers_of(project), steps) | answers,
             defaults=defaults,
-            seeds=seed_patterns(repository.config(target), project.answers),
+            seeds=seed_patterns(config, project.answers),
             moved=lambda path: migrations.rename(path, moves),
         ) as merged:
             if not dry_run:
@@ -124,6 +129,23 @@ def update(
                 transplant(merged, project.root)
             notes = [printable(step.note.strip()) for step in steps if step.note]
             return Update(current.name, target.name, news(repository, current, target), notes, merged)
+
+
+def _answers_with(data: Mapping[str, str], config: Mapping[str, Any]) -> dict[str, str]:
+    """Answers given with the command.
+
+    Raises:
+        UserError: no such question, or one that cannot be answered anew.
+    """
+    questions = [name for name in config if not name.startswith("_") and config[name].get("when") is not False]
+    for name in data:
+        if name not in questions:
+            raise UserError(f"No such question: {name}; they are {', '.join(questions)}.", 2)
+        if name in FIXED:
+            raise UserError(f"{name} is fixed once a project is rendered: files and code of yours hold it.", 2)
+        if config[name].get("multiselect"):
+            raise UserError(f"{name} is a choice of several: use `torch-backend add-feature` and `remove-feature`.", 2)
+    return dict(data)
 
 
 def answers_of(project: Project) -> dict[str, Any]:
@@ -167,7 +189,7 @@ def merged_render(
         template = str(repository.folder)
         copy(template, old, answers_of(project), ref=current.commit)
         copy(template, new, answers, defaults=defaults, ref=target.commit)
-        _record_address(new / ANSWERS_FILE, repository.address)
+        _record_origin(new / ANSWERS_FILE, repository.address, target.name)
         scratch = Scratch(Path(folder) / "merge", project.root)
         yield merge(scratch, old, new, target.name, seeds=seeds, moved=moved, follow_renames=follow_renames)
 
@@ -192,7 +214,7 @@ def require_clean(project: Project) -> None:
             f"`git reset --hard` and `git clean -fd` in the project; {UNTOUCHED}",
             2,
         )
-    if changes := git.text("status", "--porcelain", "--", "."):
+    if changes := git.text("status", "--porcelain", "--untracked-files=normal", "--", "."):
         lines = changes.splitlines()
         more = f"\n  ... and {len(lines) - 10} more" if len(lines) > 10 else ""
         raise UserError(
@@ -216,11 +238,13 @@ def seed_patterns(config: Mapping[str, Any], answers: Mapping[str, Any]) -> list
     return sorted(excluded("update") - excluded("copy") - {""})
 
 
-def _record_address(path: Path, address: str) -> None:
-    """Writes down where the template is, instead of the clone that it was rendered from."""
-    line = yaml.safe_dump({"_src_path": address}, width=10**6, allow_unicode=True)
+def _record_origin(path: Path, address: str, version: str) -> None:
+    """Writes down where the template is, instead of the clone that it was rendered from, and its version's own tag."""
     text = path.read_text(encoding="utf-8")
-    path.write_text(re.sub(r"^_src_path:.*\n", lambda match: line, text, flags=re.MULTILINE), encoding="utf-8")
+    for name, value in (("_src_path", address), ("_commit", version)):
+        line = yaml.safe_dump({name: value}, width=10**6, allow_unicode=True)
+        text = re.sub(rf"^{name}:.*\n", lambda match, line=line: line, text, flags=re.MULTILINE)  # type: ignore[misc]
+    path.write_text(text, encoding="utf-8")
 
 
 @contextmanager

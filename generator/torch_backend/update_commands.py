@@ -40,6 +40,9 @@ def _shared(command: Callable[..., Any]) -> Callable[..., Any]:
     "--check", "only_check", is_flag=True, help="Only say whether there is a newer version; exit code 1 if so."
 )
 @click.option("--json", "as_json", is_flag=True, help="With --check: print JSON.")
+@click.option(
+    "--data", "pairs", multiple=True, metavar="QUESTION=ANSWER", help="Answer a new question, or an old one anew."
+)
 @click.option("--defaults", is_flag=True, help="Do not ask; take the default of questions that are new.")
 def update_command(
     folder: Path,
@@ -48,6 +51,7 @@ def update_command(
     only_check: bool,
     as_json: bool,
     dry_run: bool,
+    pairs: tuple[str, ...],
     defaults: bool,
 ) -> None:
     """Take the project to a newer version of the template, keeping your edits.
@@ -71,16 +75,20 @@ def update_command(
         else:
             click.echo(f"The project is at {status.current}; there is no newer version.")
         sys.exit(int(status.out_of_date))
-    done = update(project, ref=ref, address=address, defaults=defaults, dry_run=dry_run)
+    if wrong := [pair for pair in pairs if "=" not in pair]:
+        raise click.UsageError(f"--data {wrong[0]}: write QUESTION=ANSWER, such as num_devices=4.")
+    data = dict(pair.split("=", 1) for pair in pairs)
+    done = update(project, ref=ref, address=address, data=data, defaults=defaults, dry_run=dry_run)
     if done.merged is None:
         click.echo(f"The project is at {done.old}; there is nothing to update.")
         return
-    click.echo(f"From {done.old} to {done.new} of the template.\n")
+    same = done.old == done.new
+    click.echo(f"At {done.new} of the template.\n" if same else f"From {done.old} to {done.new} of the template.\n")
     if done.news:
         click.echo(f"{done.news}\n")
     for note in done.notes:
         click.echo(f"Note: {note}\n")
-    _report(done.merged, dry_run, f"Update the template to {done.new}")
+    _report(done.merged, dry_run, "Answer the template anew" if same else f"Update the template to {done.new}")
 
 
 @click.command("add-feature")
