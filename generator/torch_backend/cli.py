@@ -17,6 +17,7 @@ from .formatting import format_cpp
 from .lint import lint, require_clean
 from .names import Names
 from .new_command import new_command
+from .project_commands import register as register_project_commands
 from .render import trace
 from .source import find_source
 from .update_commands import add_feature_command, remove_feature_command, update_command
@@ -43,6 +44,7 @@ main.add_command(new_command)
 main.add_command(update_command)
 main.add_command(add_feature_command)
 main.add_command(remove_feature_command)
+register_project_commands(main)
 
 
 @main.command("demo")

@@ -1,0 +1,63 @@
+"""What the checks look at, gathered once."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from torch_backend.probe import Outcome, run_probe
+from torch_backend.project import Project
+
+from .requirements import Requirements, of_project, of_template
+
+
+@dataclass(frozen=True)
+class Context:
+    """What the checks look at.
+
+    Attributes:
+        project: None outside of one.
+        python: the interpreter that builds and runs the backend.
+        requirements: what a build needs.
+        facts: what ``inside/environment.py`` told of that interpreter, by name.
+        outcome: how that ended.
+        time_limit: for each process that is started, in seconds.
+    """
+
+    project: Project | None
+    python: Path
+    requirements: Requirements
+    facts: dict[str, Any]
+    outcome: Outcome = field(repr=False)
+    time_limit: float
+
+    @classmethod
+    def gather(cls, project: Project | None, python: Path, time_limit: float) -> Context:
+        """Asks the interpreter.
+
+        Raises:
+            UserError: it cannot be started, or the project's files cannot be read.
+        """
+        requirements = of_project(project) if project else of_template()
+        outcome = run_probe(python, "environment", *([project.package_name] if project else []), time_limit=time_limit)
+        return cls(project, python, requirements, dict(outcome.items), outcome, time_limit)
+
+    def which(self, *names: str) -> list[Path]:
+        """Programs of these names: beside the interpreter first, as a build finds those that pip installed."""
+        path = os.pathsep.join([str(self.python.parent), os.environ.get("PATH", "")])
+        found = [shutil.which(name, path=folder) for name in names for folder in path.split(os.pathsep) if folder]
+        return list(dict.fromkeys(Path(program) for program in found if program))
+
+    def output(self, *command: str) -> str | None:
+        """What a program prints; None if it fails or does not end."""
+        try:
+            done = subprocess.run(
+                command, capture_output=True, text=True, errors="replace", check=False, timeout=self.time_limit
+            )
+        except (OSError, subprocess.TimeoutExpired):
+            return None
+        return done.stdout if done.returncode == 0 else None

@@ -1,0 +1,82 @@
+"""Loads the backend in a process of its own, and names the registration that is missing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from torch_backend.probe import AUTOLOAD, Outcome, run_probe
+from torch_backend.project import Project
+
+from .context import Context
+from .report import Check, State
+
+MENDS = {
+    "autoload": 'The entry point in pyproject.toml: [project.entry-points."torch.backends"]. Then install again.',
+    "import": "Build and install again; python -c 'import {package}' shows the whole error.",
+    "device module": "_registration.py in python/{package} gives the module {device} to torch._register_device_module.",
+    "guard": "csrc/runtime/Guard.cpp registers it with C10_REGISTER_GUARD_IMPL(PrivateUse1, ...).",
+    "hooks": "csrc/runtime/Hooks.cpp registers them with at::RegisterPrivateUse1HooksInterface.",
+    "allocator": "csrc/runtime/CachingAllocator.cpp registers a c10::DeviceAllocator with c10::SetAllocator.",
+    "generator": "csrc/runtime/Hooks.cpp gives it in getNewGenerator, csrc/runtime/Generator.cpp holds it.",
+    "minimal kernels": "csrc/aten/{{Factories,Views,Copy,Scalar,Storage}}.cpp register them.",
+    "fallback": "csrc/aten/RegisterFallbacks.cpp registers it, in TORCH_LIBRARY_IMPL(_, PrivateUse1, m).",
+    "autocast": "csrc/amp/Autocast.cpp registers the lists of operators.",
+    "stream": "csrc/runtime/Stream.cpp, Event.cpp and Guard.cpp.",
+    "pinned memory": "csrc/runtime/HostAllocator.cpp, and getPinnedMemoryAllocator and isPinnedPtr in Hooks.cpp.",
+    "first tensor": "csrc/aten/Factories.cpp and Copy.cpp come first, then the fallback.",
+}
+# A backend can do without.
+OPTIONAL = {"autoload", "fallback", "autocast", "pinned memory"}
+
+
+def checks(context: Context) -> Iterator[Check]:
+    """Yields what became of each registration; nothing if there is no package to load."""
+    project = context.project
+    if project is None or not (context.facts.get("package") or {}).get("folder"):
+        return
+    if not (context.facts.get("torch") or {}).get("version"):
+        yield Check("load", "skip", "there is no torch to load the backend into")
+        return
+    found, outcome = _load(context, project, {})
+    if list(found) == ["autoload"] and not outcome.failure and found["autoload"][0] == "missing":
+        # `import torch` is beyond repair in that process. The others are asked in one that loads the package itself.
+        more, outcome = _load(context, project, {AUTOLOAD: "0"})
+        found = more | found
+    running = [name for name, (state, _) in found.items() if state == "running"]
+    for name, (state, text) in found.items():
+        if state != "running":
+            yield _check(name, state, text, project)
+    if outcome.failure:
+        yield _died(outcome, running, context)
+
+
+def _load(
+    context: Context, project: Project, variables: dict[str, str | None]
+) -> tuple[dict[str, tuple[str, str]], Outcome]:
+    outcome = run_probe(
+        context.python,
+        "registrations",
+        project.package_name,
+        project.device_name,
+        time_limit=context.time_limit,
+        variables=variables,
+    )
+    return {name: (state, text) for name, state, text in outcome.items}, outcome
+
+
+def _check(name: str, state: str, text: str, project: Project) -> Check:
+    if state != "missing":
+        return Check(name, "ok" if state == "ok" else "skip", text)
+    mend = MENDS.get(name, "").format(package=project.package_name, device=project.device_name)
+    missing: State = "warn" if name in OPTIONAL else "fail"
+    return Check(name, missing, text, mend)
+
+
+def _died(outcome: Outcome, running: list[str], context: Context) -> Check:
+    during = f" during the check {running[-1]!r}" if running else ""
+    stack = [line.strip() for line in outcome.errors.splitlines() if line.strip().startswith("File ")]
+    where = f"; {stack[0]}" if stack and "SIG" in outcome.failure else f": {outcome.reason}" if outcome.reason else ""
+    mend = f"To see where: gdb --args {context.python} -c 'import torch', or the tests with python -X faulthandler."
+    if "killed" in outcome.failure:
+        mend = "If the machine is merely slow, give it longer with --time-limit; else see where it waits: py-spy dump."
+    return Check("load", "fail", f"the process that loads the backend {outcome.failure}{during}{where}", mend)

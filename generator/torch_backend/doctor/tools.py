@@ -1,0 +1,121 @@
+"""Programs and room that a build needs, or is better with."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+from packaging.version import InvalidVersion, Version
+
+from .context import Context
+from .report import Check
+from .requirements import NINJA
+
+GIGABYTE = 1 << 30
+# Measured: a build directory of the whole project takes 0.3 GB, the wheel and its install 0.05 GB.
+ROOM_FOR_A_BUILD = 1 * GIGABYTE
+ROOM_TO_BE_SURE = 3 * GIGABYTE
+GTEST = ("/usr/include", "/usr/local/include", "/opt/homebrew/include")
+
+
+def checks(context: Context) -> Iterator[Check]:
+    """Yields what is to be said of each tool."""
+    yield _cmake(context)
+    yield _ninja(context)
+    yield _git(context)
+    yield _ccache(context)
+    yield _googletest()
+    yield _disk(context)
+
+
+def _version(context: Context, program: Path) -> Version | None:
+    text = context.output(str(program), "--version") or ""
+    match = re.search(r"\d+(?:\.\d+)+", text)
+    try:
+        return Version(match[0]) if match else None
+    except InvalidVersion:
+        return None
+
+
+def _find(context: Context, name: str, least: Version) -> tuple[Path, Version | None, bool] | None:
+    """The first program that is new enough, as scikit-build-core looks for it; else the first one."""
+    found = [(path, _version(context, path)) for path in context.which(name)]
+    good = next(((path, version) for path, version in found if version and version >= least), None)
+    if good:
+        return *good, True
+    return (*found[0], False) if found else None
+
+
+def _cmake(context: Context) -> Check:
+    least = context.requirements.cmake
+    mend = f'{context.python} -m pip install "cmake>={least}"'
+    found = _find(context, "cmake", least)
+    if found is None:
+        return Check("CMake", "fail", f"not found; {least} or newer is needed", mend)
+    path, version, good = found
+    if not good:
+        return Check("CMake", "fail", f"{version or 'does not start'} at {path}; {least} or newer is needed", mend)
+    return Check("CMake", "ok", f"{version} at {path} ({least} or newer is needed)")
+
+
+def _ninja(context: Context) -> Check:
+    mend = f"{context.python} -m pip install ninja"
+    found = _find(context, "ninja", NINJA)
+    if found is None:
+        return Check("Ninja", "warn", "not found: make is used, if there is one, and builds take longer", mend)
+    path, version, good = found
+    if not good:
+        return Check("Ninja", "fail", f"{version or 'does not start'} at {path}; {NINJA} or newer is needed", mend)
+    return Check("Ninja", "ok", f"{version} at {path}")
+
+
+def _git(context: Context) -> Check:
+    found = context.which("git")
+    if not found:
+        return Check("git", "warn", "not found: `copier update` cannot work", "Install git.")
+    version = _version(context, found[0])
+    if context.project and context.output(str(found[0]), "-C", str(context.project.root), "rev-parse", "HEAD") is None:
+        return Check(
+            "git",
+            "warn",
+            f"{version}; the project is not committed, and updates of the template are merged by git",
+            'git init && git add --all && git commit --message "Start from the template"',
+        )
+    return Check("git", "ok", str(version))
+
+
+def _ccache(context: Context) -> Check:
+    found = context.which("ccache")
+    if not found:
+        return Check("ccache", "ok", "not installed (optional): it makes a second build take seconds")
+    return Check("ccache", "ok", f"{_version(context, found[0])} at {found[0]}")
+
+
+def _googletest() -> Check:
+    roots = [Path(folder) for folder in GTEST]
+    roots += [Path(folder, "include") for folder in (os.environ.get("GTEST_ROOT"), sys.prefix) if folder]
+    found = next((root for root in roots if (root / "gtest" / "gtest.h").is_file()), None)
+    if found is None:
+        return Check(
+            "GoogleTest", "ok", "not installed (optional): without it the C++ tests of the emulated device are left out"
+        )
+    return Check("GoogleTest", "ok", f"in {found}")
+
+
+def _disk(context: Context) -> Check:
+    folder = context.project.root if context.project else Path.cwd()
+    try:
+        free = shutil.disk_usage(folder).free
+    except OSError as error:
+        return Check("disk", "warn", f"the room in {folder} cannot be told: {error}")
+    text = f"{free / GIGABYTE:.1f} GB free in {folder}"
+    mend = "Make room, or build elsewhere with --config-settings=build-dir=<folder>."
+    if free < ROOM_FOR_A_BUILD:
+        return Check("disk", "fail", f"{text}; a build takes up to 1 GB", mend)
+    if free < ROOM_TO_BE_SURE:
+        return Check("disk", "warn", f"{text}; a build takes up to 1 GB", mend)
+    return Check("disk", "ok", text)

@@ -1,0 +1,219 @@
+"""Loads a backend and asks PyTorch, one registration after the other, whether it is there and answers."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import sys
+from collections.abc import Callable, Iterator
+
+FUNCTIONS = (
+    "is_available",
+    "device_count",
+    "current_device",
+    "_is_in_bad_fork",
+    "manual_seed_all",
+    "get_amp_supported_dtype",
+)
+KERNELS = (
+    "aten::empty.memory_format",
+    "aten::empty_strided",
+    "aten::as_strided",
+    "aten::view",
+    "aten::_copy_from",
+    "aten::_local_scalar_dense",
+    "aten::resize_",
+    "aten::set_.source_Storage_storage_offset",
+)
+
+
+class MissingError(Exception):
+    """Something is not registered; the text says what."""
+
+
+class SkippedError(Exception):
+    """A check has no object; the text says why."""
+
+
+def report(package: str, device: str) -> Iterator[tuple[str, str, str]]:
+    """Yields for each check (name, "running", "") and then (name, "ok", "missing" or "skip", text).
+
+    Args:
+        package: the backend's Python package.
+        device: the name that it gives to its device.
+    """
+    checks: dict[str, Callable[[], str]] = {
+        "autoload": lambda: _autoload(package, device),
+        "import": lambda: _import(package, device),
+        "device module": lambda: _module(device),
+        "guard": _guard,
+        "hooks": _hooks,
+        "allocator": lambda: _allocator(device),
+        "generator": lambda: _generator(device),
+        "minimal kernels": _kernels,
+        "fallback": _fallback,
+        "autocast": lambda: _autocast(device),
+        "stream": lambda: _stream(device),
+        "pinned memory": _pinned,
+        "first tensor": lambda: _first_tensor(device),
+    }
+    for name, check in checks.items():
+        yield name, "running", ""
+        try:
+            state, text = "ok", check()
+        except SkippedError as reason:
+            state, text = "skip", str(reason)
+        except Exception as error:
+            first = str(error).strip().split("\n")[0]
+            state, text = "missing", first if isinstance(error, MissingError) else f"{type(error).__name__}: {first}"
+            if name == "import" or (name == "autoload" and "torch" not in sys.modules):
+                yield name, state, text
+                return  # nothing that follows could be asked
+        yield name, state, text
+
+
+def _autoload(package: str, device: str) -> str:
+    """As users have it, `import torch` and nothing else."""
+    if os.environ.get("TORCH_DEVICE_BACKEND_AUTOLOAD") == "0":
+        raise SkippedError("switched off by TORCH_DEVICE_BACKEND_AUTOLOAD=0 in the environment")
+    try:
+        import torch
+    except RuntimeError as error:
+        raise MissingError(f"`import torch` fails: {_cause(error)}") from None
+    if package not in sys.modules:
+        raise MissingError(f"`import torch` did not import {package}")
+    name = torch._C._get_privateuse1_backend_name()
+    if name != device:
+        raise MissingError(f"after `import torch` the backend is called {name!r}, not {device!r}")
+    return f"`import torch` loads {package}"
+
+
+def _cause(error: BaseException) -> str:
+    while error.__cause__ is not None:
+        error = error.__cause__
+    return str(error).strip().split("\n")[0]
+
+
+def _import(package: str, device: str) -> str:
+    import torch
+
+    module = importlib.import_module(package)
+    name = torch._C._get_privateuse1_backend_name()
+    if name != device:
+        raise MissingError(
+            f"PyTorch calls the backend {name!r}, not {device!r}: rename_privateuse1_backend was not called"
+        )
+    return f"torch {torch.__version__}, device {name!r} from {module.__file__}"
+
+
+def _module(device: str) -> str:
+    import torch
+
+    module = getattr(torch, device, None)
+    if module is None:
+        raise MissingError(f"torch.{device} is not there")
+    absent = [name for name in FUNCTIONS if not hasattr(module, name)]
+    if absent:
+        raise MissingError(f"torch.{device} has no {', '.join(absent)}")
+    return f"torch.{device}, {module.device_count()} devices, available: {module.is_available()}"
+
+
+def _guard() -> str:
+    import torch
+
+    # Asks the guard, and no device has to be there for it.
+    return f"{torch._C._accelerator_getDeviceIndex()} is the current device"
+
+
+def _hooks() -> str:
+    import torch
+
+    return f"{torch._C._accelerator_hooks_device_count()} devices"
+
+
+def _devices() -> int:
+    import torch
+
+    return int(torch._C._accelerator_hooks_device_count())
+
+
+def _need_device() -> None:
+    if _devices() == 0:
+        raise SkippedError("there is no device to try it on (device_count() is 0)")
+
+
+def _allocator(device: str) -> str:
+    import torch
+
+    torch._C._accelerator_isAllocatorInitialized()  # raises if what is registered is not a DeviceAllocator
+    _need_device()
+    storage = torch.UntypedStorage(1024, device=device)
+    return f"gave {storage.nbytes()} bytes on {storage.device}"
+
+
+def _generator(device: str) -> str:
+    import torch
+
+    _need_device()
+    generator = torch.Generator(device)
+    generator.manual_seed(7)
+    return f"seed {generator.initial_seed()} on {generator.device}"
+
+
+def _kernels() -> str:
+    import torch
+
+    absent = [name for name in KERNELS if not torch._C._dispatch_has_kernel_for_dispatch_key(name, "PrivateUse1")]
+    if absent:
+        raise MissingError(f"no kernel for {', '.join(absent)}")
+    return f"{len(torch._C._dispatch_get_registrations_for_dispatch_key('PrivateUse1'))} kernels registered"
+
+
+def _fallback() -> str:
+    import torch
+
+    if not torch._C._dispatch_has_backend_fallback(torch._C.DispatchKey.PrivateUse1):
+        raise MissingError("operators without a kernel raise NotImplementedError")
+    return "takes every operator that has no kernel"
+
+
+def _autocast(device: str) -> str:
+    import torch
+
+    if not torch._C._dispatch_has_backend_fallback(torch._C.DispatchKey.AutocastPrivateUse1):
+        raise MissingError("no operator falls through the key AutocastPrivateUse1")
+    with torch.autocast(device):
+        return f"to {torch.get_autocast_dtype(device)} by default"
+
+
+def _stream(device: str) -> str:
+    import torch
+
+    _need_device()
+    stream = torch.Stream(device=device)
+    event = torch.Event(device=device)
+    event.record(stream)
+    stream.synchronize()
+    if not event.query():
+        raise MissingError("an event that was waited for says that it has not happened")
+    return "a stream is made, an event recorded and waited for"
+
+
+def _pinned() -> str:
+    import torch
+
+    _need_device()
+    if not torch.ones(4).pin_memory().is_pinned():
+        raise MissingError("pin_memory() gives memory that is not pinned")
+    return "host memory can be pinned"
+
+
+def _first_tensor(device: str) -> str:
+    import torch
+
+    _need_device()
+    x = torch.arange(4.0).to(device)
+    y = (x + 1).sum().item()
+    if y != 10:
+        raise MissingError(f"0 + 1 + 2 + 3, with one added to each, is 10, not {y}")
+    return "copied there, added to, summed up and read back"

@@ -1,0 +1,101 @@
+"""How the commands show findings to people. What scripts read is printed with --json instead."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Mapping
+
+import click
+
+from .doctor.report import Check
+from .operators import STATES, Coverage, count
+from .status import Status
+
+COLORS = {
+    "ok": "green",
+    "warn": "yellow",
+    "fail": "red",
+    "skip": "bright_black",
+    "native": "green",
+    "emulated": "cyan",
+    "cpu": "yellow",
+    "composite": "bright_black",
+    "none": "red",
+}
+NAME_WIDTH = 18
+
+
+def heading(text: str) -> None:
+    """Prints a heading."""
+    click.secho(f"\n{text}", bold=True)
+
+
+def print_check(check: Check) -> None:
+    """Prints a finding, and what to do about it below it."""
+    click.echo(f"  {click.style(f'{check.state:<4}', COLORS[check.state])}  {check.name:<{NAME_WIDTH}} {check.found}")
+    if check.mend and check.state != "ok":
+        click.echo(f"        {'':<{NAME_WIDTH}} {click.style('->', bold=True)} {check.mend}")
+
+
+def print_operators(states: Mapping[str, str]) -> None:
+    """Prints one overload a line."""
+    width = max(map(len, states), default=0)
+    for name, state in states.items():
+        click.echo(f"{name:<{width}}  {click.style(state, COLORS.get(state))}")
+
+
+def print_counts(counts: Mapping[str, int], indent: str = "  ") -> None:
+    """Prints how many overloads there are in each state, and what the state means."""
+    width = max(len(str(number)) for number in counts.values())
+    for state, number in counts.items():
+        meaning = STATES.get(state, "")
+        click.echo(f"{indent}{number:>{width}} {click.style(f'{state:<9}', COLORS.get(state))} {meaning}".rstrip())
+
+
+def print_status(status: Status, *, verbose: bool) -> None:
+    """Prints how far the port is. ``verbose`` names each function and tells each tag's whole text."""
+    project, answers = status.project, status.project.answers
+    click.secho(f"{project.package_name}, device {project.device_name}, in {project.root}", bold=True)
+    origin = f" from {project.template_address}" if project.template_address else ""
+    click.echo(f"  template  {project.template_version or 'version not recorded'}{origin}")
+    click.echo(f"  torch     {status.torch or 'any'} (made for {answers.get('torch_minor')})")
+    click.echo(f"  features  {', '.join(answers.get('features') or []) or 'none'}")
+    _print_seam(status, verbose)
+    _print_tags(status, verbose)
+    heading("Operators, in the sources")
+    print_counts(status.registered_counts())
+    if verbose:
+        for path, number in status.native_files().items():
+            click.echo(f"    {number:>3} native in {path}")
+    if status.running:
+        _print_running(status.running)
+    else:
+        heading("Operators, in the built backend")
+        click.echo(textwrap.indent(status.unavailable, "  "))
+
+
+def _print_seam(status: Status, verbose: bool) -> None:
+    seam = status.seam
+    if seam.sdk is None:
+        heading(f"Seam: {seam.functions} functions in csrc/device, no emulated SDK in third_party")
+        return
+    heading(f"Seam: {seam.emulated} of {seam.functions} functions in csrc/device still use {seam.sdk}")
+    for file in seam.files:
+        left, total = len(file.emulated), len(file.functions)
+        color = "green" if left == 0 else None
+        click.secho(f"  {left:>3} of {total:>3}  {file.path}", fg=color)
+        if verbose and left:
+            names = textwrap.fill(", ".join(file.emulated), 100, initial_indent=" " * 14, subsequent_indent=" " * 14)
+            click.echo(names)
+
+
+def _print_tags(status: Status, verbose: bool) -> None:
+    heading(f"PORTING: {len(status.tags)} places marked")
+    for tag in status.tags:
+        text = tag.text if verbose else textwrap.shorten(tag.text, 90, placeholder=" ...")
+        click.echo(f"  {click.style(f'{tag.path}:{tag.line}', fg='cyan')}  {text}")
+
+
+def _print_running(running: Coverage) -> None:
+    heading(f"Operators, in the built backend ({len(running.states)} overloads of torch {running.torch})")
+    print_counts(count(running.states.values()))

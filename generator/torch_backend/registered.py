@@ -1,0 +1,49 @@
+"""Which operators the sources of a project register for the device, without building or loading it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+_BLOCK = re.compile(r"TORCH_LIBRARY_IMPL\(\s*(?P<library>\w+)\s*,\s*PrivateUse1\s*,\s*(?P<variable>\w+)\s*\)\s*\{")
+_LISTED = re.compile(r'^\s*(?P<macro>[A-Z][A-Z0-9_]*)\(\s*"(?P<name>[\w.]+)"', re.MULTILINE)
+_COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
+
+
+@dataclass(frozen=True)
+class Registration:
+    """An overload (``aten::add.Tensor``), how it runs ("native", "emulated", "cpu"), and the file that says so."""
+
+    name: str
+    state: str
+    path: str
+
+
+def registrations(root: Path) -> list[Registration]:
+    """Returns what ``csrc/`` registers, by name.
+
+    An entry of ``operators.def`` has the state that its macro is named after. A kernel registered by ``impl`` is
+    native, but for a boxed one: those hand the operator on to the host.
+    """
+    found: list[Registration] = []
+    for path in sorted((root / "csrc").rglob("*")):
+        relative = path.relative_to(root).as_posix()
+        if path.suffix == ".def":
+            text = _COMMENT.sub("", path.read_text(encoding="utf-8"))
+            found += [Registration(f"aten::{m['name']}", m["macro"].lower(), relative) for m in _LISTED.finditer(text)]
+        elif path.suffix == ".cpp":
+            found += _in_source(_COMMENT.sub("", path.read_text(encoding="utf-8")), relative)
+    return sorted(found, key=lambda registration: registration.name)
+
+
+def _in_source(text: str, path: str) -> Iterator[Registration]:
+    for block in _BLOCK.finditer(text):
+        body = text[block.end() : text.find("\n}", block.end())]
+        impl = re.compile(rf'\b{block["variable"]}\.impl\(\s*"(?P<name>[^"]+)"\s*,(?P<kernel>[^;]*);')
+        for match in impl.finditer(body):
+            state = "cpu" if "makeFromBoxedFunction" in match["kernel"] else "native"
+            library = block["library"]
+            name = match["name"] if "::" in match["name"] else f"{library}::{match['name']}"
+            yield Registration(name, state, path)

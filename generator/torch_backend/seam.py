@@ -1,0 +1,67 @@
+"""Which functions of the seam (``csrc/device/``) still call the emulated SDK."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+from .cxx import functions, visible
+from .project import Project
+
+SUFFIXES = (".h", ".cpp")
+
+
+@dataclass(frozen=True)
+class SeamFile:
+    """A file of the seam, relative to the project: the functions it defines, and those that use the emulated SDK."""
+
+    path: str
+    functions: list[str]
+    emulated: list[str]
+
+
+@dataclass(frozen=True)
+class Seam:
+    """The seam and the emulated SDK that it may call.
+
+    Attributes:
+        sdk: folder of the emulated SDK, relative to the project; None if it is gone, or was never rendered.
+        files: in the order of their paths.
+    """
+
+    sdk: str | None
+    files: list[SeamFile]
+
+    @property
+    def functions(self) -> int:
+        """How many functions there are."""
+        return sum(len(file.functions) for file in self.files)
+
+    @property
+    def emulated(self) -> int:
+        """How many of them use the emulated SDK."""
+        return sum(len(file.emulated) for file in self.files)
+
+
+def read_seam(project: Project) -> Seam:
+    """Reads the sources. A function counts as ported when its code holds no name that the SDK's headers declare."""
+    name = project.answers.get("sdk_name")
+    folder = project.root / "third_party" / str(name) if name else None
+    names = _declared(folder, str(project.answers.get("sdk_prefix", ""))) if folder else set()
+    files = []
+    for path in sorted((project.root / "csrc" / "device").rglob("*")):
+        if path.suffix not in SUFFIXES:
+            continue
+        defined = list(functions(path.read_text(encoding="utf-8")))
+        emulated = [f.name for f in defined if names & set(re.findall(r"[A-Za-z_]\w*", f.code))]
+        if defined:
+            files.append(SeamFile(path.relative_to(project.root).as_posix(), [f.name for f in defined], emulated))
+    return Seam(folder.relative_to(project.root).as_posix() if folder and names else None, files)
+
+
+def _declared(folder: Path, prefix: str) -> set[str]:
+    """Names with the SDK's prefix in its headers."""
+    pattern = re.compile(rf"\b{re.escape(prefix)}[A-Z]\w*\b")
+    headers = folder.joinpath("include").rglob("*.h")
+    return {name for header in headers for name in pattern.findall(visible(header.read_text(encoding="utf-8")))}

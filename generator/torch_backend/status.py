@@ -1,0 +1,104 @@
+"""How far a port is: what still belongs to the emulated device."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from packaging.specifiers import SpecifierSet
+
+from .doctor.requirements import of_project, written
+from .errors import UserError
+from .operators import Coverage, count, coverage
+from .porting import Tag, tags
+from .project import Project
+from .registered import Registration, registrations
+from .seam import Seam, read_seam
+
+
+@dataclass(frozen=True)
+class Status:
+    """What `torch-backend status` tells.
+
+    Attributes:
+        project: the project.
+        torch: the versions that it builds with.
+        seam: the functions of the seam.
+        tags: the ``PORTING:`` tags that are left.
+        registered: what the sources register.
+        running: what the built backend says; None if it was not asked or cannot be.
+        unavailable: why ``running`` is None.
+    """
+
+    project: Project
+    torch: str
+    seam: Seam
+    tags: list[Tag]
+    registered: list[Registration]
+    running: Coverage | None
+    unavailable: str
+
+    def to_json(self) -> dict[str, Any]:
+        """The same as plain values."""
+        answers = self.project.answers
+        return {
+            "project": str(self.project.root),
+            "vendor": answers.get("vendor_name"),
+            "device": self.project.device_name,
+            "package": self.project.package_name,
+            "template": {"address": self.project.template_address, "version": self.project.template_version},
+            "torch": {"minor": answers.get("torch_minor"), "range": self.torch},
+            "features": answers.get("features", []),
+            "seam": {
+                "sdk": self.seam.sdk,
+                "functions": self.seam.functions,
+                "emulated": self.seam.emulated,
+                "files": [asdict(file) for file in self.seam.files],
+            },
+            "porting_tags": [asdict(tag) for tag in self.tags],
+            "operators": {
+                "sources": self.registered_counts(),
+                "running": count(self.running.states.values()) if self.running else None,
+                "unavailable": self.unavailable or None,
+            },
+        }
+
+    def registered_counts(self) -> dict[str, int]:
+        """How many operators the sources register in each state; the states that need a built backend left out."""
+        return {
+            s: n for s, n in count(r.state for r in self.registered).items() if n or s in ("native", "emulated", "cpu")
+        }
+
+    def native_files(self) -> dict[str, int]:
+        """For each source with native kernels, how many operators it registers."""
+        return dict(sorted(Counter(r.path for r in self.registered if r.state == "native").items()))
+
+
+def read_status(project: Project, python: Path | None, time_limit: float) -> Status:
+    """Reads the sources, and asks the built backend.
+
+    Args:
+        project: the project.
+        python: the interpreter with the built backend; None to read the sources only.
+        time_limit: for loading the backend, in seconds.
+
+    Raises:
+        UserError: a file of the project cannot be read.
+    """
+    running, unavailable = None, "not asked (--static)"
+    if python is not None:
+        try:
+            running, unavailable = coverage(project, python, time_limit), ""
+        except UserError as error:
+            unavailable = str(error)
+    return Status(
+        project,
+        written(of_project(project).packages.get("torch", SpecifierSet())),
+        read_seam(project),
+        tags(project.root),
+        registrations(project.root),
+        running,
+        unavailable,
+    )
