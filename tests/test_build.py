@@ -6,6 +6,7 @@ changed. Sources differ in their names, so ccache helps across clones and runs, 
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shutil
@@ -18,8 +19,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from click.testing import CliRunner
+from torch_backend.cli import main
 from torch_backend.environment import Environment, create_environment
 from torch_backend.example import Example
+from torch_backend.registered import registrations as registered
 from torch_backend.render import Tree, render_tree, write_file
 from torch_backend.source import Source
 from torch_backend.trees import read_project
@@ -193,6 +197,33 @@ def test_autoload_can_be_switched_off(built: Built) -> None:
     code = f"import sys, torch; print('{built.package}' in sys.modules, hasattr(torch, '{built.device}'))"
     assert built.run("-c", code).stdout.strip() == "True True"
     assert built.run("-c", code, env={"TORCH_DEVICE_BACKEND_AUTOLOAD": "0"}).stdout.strip() == "False False"
+
+
+def test_doctor_status_and_list_ops(built: Built, monkeypatch: pytest.MonkeyPatch) -> None:
+    """On a real build: every registration is found, and what the sources register is what the dispatcher has."""
+    for variable in ("PYTHONPATH", "TORCH_DEVICE_BACKEND_AUTOLOAD"):
+        monkeypatch.delenv(variable, raising=False)
+
+    def ask(command: str) -> dict[str, Any]:
+        where = ["--project", str(built.project), "--python", str(built.environment.python)]
+        result = CliRunner().invoke(main, [command, "--json", *where])
+        assert result.exit_code == 0, result.output
+        told: dict[str, Any] = json.loads(result.stdout)
+        return told
+
+    checks = {(check["group"], check["name"]): check for check in ask("doctor")["checks"]}
+    registrations = {name: check["state"] for (group, name), check in checks.items() if group == "Registrations"}
+    assert set(registrations.values()) == {"ok"}, checks
+    assert {"device module", "guard", "hooks", "allocator", "generator", "first tensor"} <= registrations.keys()
+    installed = {name: check["state"] for (group, name), check in checks.items() if group == "Installed backends"}
+    assert installed == {"other backends": "ok", "package": "ok", "compiled library": "ok"}
+
+    operators = ask("list-ops")["operators"]
+    status = ask("status")["operators"]
+    assert sum(status["running"].values()) == len(operators) > 3000
+    for registration in registered(built.project):
+        if registration.name.startswith("aten::"):
+            assert operators[registration.name]["state"] == registration.state, registration
 
 
 def test_projects_own_tests(built: Built) -> None:

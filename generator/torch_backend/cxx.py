@@ -57,18 +57,24 @@ def functions(source: str) -> Iterator[Function]:
                 start = position + 1
             else:
                 end = _closing(code, position)
-                name = _NAME.search(head)
-                if name and "=" not in head[: name.start()]:
-                    full = "::".join([scope for scope in scopes if scope] + [re.sub(r"\s+", "", name["name"])])
-                    first = position - len(code[start:position].lstrip())
-                    yield Function(full, code.count("\n", 0, first) + 1, code[first:end])
-                    # What follows a body begins anew; an initialiser goes on to its semicolon.
+                if not _is_initialiser(head):
+                    name = _NAME.search(head)
+                    if name and "=" not in head[: name.start()]:
+                        full = "::".join([scope for scope in scopes if scope] + [re.sub(r"\s+", "", name["name"])])
+                        first = position - len(code[start:position].lstrip())
+                        yield Function(full, code.count("\n", 0, first) + 1, code[first:end])
+                        start = end
                 position = end - 1
-                if name:
-                    start = end
         elif char == ":" and code[start:position].strip() in {"public", "private", "protected"}:
             start = position + 1
         position += 1
+
+
+def _is_initialiser(head: str) -> bool:
+    """True if a brace after this opens a value: a default argument, or a member that a constructor initialises."""
+    if head.count("(") > head.count(")"):
+        return True
+    return re.search(r"\)\s*(noexcept\s*)?:(?!:)", head) is not None and re.search(r"[\w>]\s*$", head) is not None
 
 
 def _without_template(head: str) -> str:

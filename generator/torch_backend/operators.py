@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import difflib
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -23,14 +24,22 @@ STATES = {
 
 
 @dataclass(frozen=True)
+class Operator:
+    """How an overload runs: one of STATES, and why so."""
+
+    state: str
+    reason: str
+
+
+@dataclass(frozen=True)
 class Coverage:
-    """The state of every overload, by name; which torch, and who told it."""
+    """Every overload by its full name, such as ``aten::add.Tensor``; of which torch, and who told it."""
 
     torch: str
     source: str
-    states: dict[str, str]
+    operators: dict[str, Operator]
 
-    def select(self, pattern: str | None = None, states: Iterable[str] = ()) -> dict[str, str]:
+    def select(self, pattern: str | None = None, states: Iterable[str] = ()) -> dict[str, Operator]:
         """The overloads that fit.
 
         Args:
@@ -38,53 +47,64 @@ class Coverage:
                 ``*`` and ``?``; with or without ``aten::``.
             states: only those; empty for all.
         """
-        wanted = set(states) or set(STATES)
-        return {n: s for n, s in self.states.items() if s in wanted and (pattern is None or fits(n, pattern))}
+        wanted = set(states)
+        return {
+            name: operator
+            for name, operator in self.operators.items()
+            if (not wanted or operator.state in wanted) and (pattern is None or fits(name, pattern))
+        }
+
+    def similar(self, pattern: str) -> list[str]:
+        """Names of operators that are spelt nearly so."""
+        names = sorted({_short(name).split(".")[0] for name in self.operators})
+        return difflib.get_close_matches(_short(pattern).split(".")[0], names)
 
 
-def count(states: Iterable[str]) -> dict[str, int]:
-    """Counts states, in the order of STATES; one that it does not know comes last."""
-    counted = Counter(states)
-    return {state: counted[state] for state in [*STATES, *sorted(counted.keys() - STATES.keys())]}
+def count(operators: Mapping[str, Operator]) -> dict[str, int]:
+    """Counts the states, in the order of STATES."""
+    counted = Counter(operator.state for operator in operators.values())
+    return {state: counted[state] for state in STATES}
 
 
 def fits(name: str, pattern: str) -> bool:
     """True if an overload's full name is meant by a pattern."""
-    short = name.split("::", 1)[-1]
-    pattern = pattern.removeprefix("aten::")
+    short, pattern = _short(name), _short(pattern)
     return fnmatchcase(short, pattern) or fnmatchcase(short.split(".")[0], pattern)
 
 
-class NotInstalledError(UserError):
-    """The project's package cannot be imported because it is not there."""
+def _short(name: str) -> str:
+    return name.removeprefix("aten::")
 
 
 def coverage(project: Project, python: Path, time_limit: float) -> Coverage:
     """Loads the backend in a process of its own and asks it.
 
+    Args:
+        project: the project whose package is asked.
+        python: the interpreter that it is installed for.
+        time_limit: in seconds.
+
     Raises:
-        NotInstalledError: it is not installed.
-        UserError: it does not load.
+        UserError: it is not installed (exit code 2), or does not load.
     """
     outcome = run_probe(python, "operators", project.package_name, project.device_name, time_limit=time_limit)
     if outcome.failure:
         raise _explain(project, python, outcome)
-    (_, torch), (_, source), *states = outcome.items
-    return Coverage(torch, source, dict(states))
+    (_, torch, source), *rows = outcome.items
+    return Coverage(torch, source, {name: Operator(state, reason) for name, state, reason in rows})
 
 
 def _explain(project: Project, python: Path, outcome: Outcome) -> UserError:
-    package = project.package_name
-    reason = outcome.reason
-    if reason in (f"ModuleNotFoundError: No module named '{package}'", "ModuleNotFoundError: No module named 'torch'"):
-        missing = reason.rsplit("'", 2)[1]
-        return NotInstalledError(
-            f"{missing} is not installed for {python}. In {project.root}, build and install the project:\n\n"
-            f"  {python} -m pip install --no-build-isolation --editable .\n\n"
-            "If it is installed for another Python, name that one: --python .venv/bin/python.",
-            2,
-        )
+    for missing in (project.package_name, "torch"):
+        if outcome.reason == f"ModuleNotFoundError: No module named '{missing}'":
+            return UserError(
+                f"{missing} is not installed for {python}. In {project.root}, build and install the project:\n\n"
+                f"  {python} -m pip install --no-build-isolation --editable .\n\n"
+                "If it is installed for another Python, name that one: --python .venv/bin/python.",
+                2,
+            )
+    reason = f": {outcome.reason}" if outcome.reason else ""
     return UserError(
-        f"{package} does not load in {python}: the process {outcome.failure}"
-        f"{f': {reason}' if reason else ''}\n`torch-backend doctor` says what is missing."
+        f"{project.package_name} does not load in {python}: the process {outcome.failure}{reason}\n"
+        "`torch-backend doctor` says what is missing."
     )

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 import click
 
 from .doctor.report import Check
-from .operators import STATES, Coverage, count
+from .operators import STATES, Coverage, Operator, count
 from .status import Status
 
 COLORS = {
@@ -37,11 +37,13 @@ def print_check(check: Check) -> None:
         click.echo(f"        {'':<{NAME_WIDTH}} {click.style('->', bold=True)} {check.mend}")
 
 
-def print_operators(states: Mapping[str, str]) -> None:
-    """Prints one overload a line."""
-    width = max(map(len, states), default=0)
-    for name, state in states.items():
-        click.echo(f"{name:<{width}}  {click.style(state, COLORS.get(state))}")
+def print_operators(operators: Mapping[str, Operator], *, verbose: bool) -> None:
+    """Prints one overload a line; ``verbose`` with the reason."""
+    width = max(map(len, operators), default=0)
+    for name, operator in operators.items():
+        reason = f" {operator.reason}" if verbose else ""
+        state = click.style(f"{operator.state:<9}" if verbose else operator.state, COLORS.get(operator.state))
+        click.echo(f"{name:<{width}}  {state}{reason}")
 
 
 def print_counts(counts: Mapping[str, int], indent: str = "  ") -> None:
@@ -97,5 +99,5 @@ def _print_tags(status: Status, verbose: bool) -> None:
 
 
 def _print_running(running: Coverage) -> None:
-    heading(f"Operators, in the built backend ({len(running.states)} overloads of torch {running.torch})")
-    print_counts(count(running.states.values()))
+    heading(f"Operators, in the built backend ({len(running.operators)} overloads of torch {running.torch})")
+    print_counts(count(running.operators))

@@ -5,7 +5,8 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ from click.shell_completion import get_completion_class
 
 from .doctor import Check, diagnose
 from .errors import UserError
-from .operators import STATES, count, coverage
+from .operators import STATES, Coverage, count, coverage
 from .printing import heading, print_check, print_counts, print_operators, print_status
 from .probe import find_python
 from .project import Project
@@ -156,11 +157,13 @@ def status(
     "--state", "states", type=click.Choice(list(STATES)), multiple=True, help="Only these; may be given several times."
 )
 @click.option("--summary", is_flag=True, help="Only how many there are in each state.")
+@click.option("-v", "--verbose", is_flag=True, help="Say why, too.")
 @_common_options
 def list_ops(
     pattern: str | None,
     states: tuple[str, ...],
     summary: bool,
+    verbose: bool,
     folder: Path | None,
     python: Path | None,
     as_json: bool,
@@ -181,7 +184,7 @@ def list_ops(
     \b
     Examples:
       torch-backend list-ops gelu
-      torch-backend list-ops '*softmax*' --state emulated
+      torch-backend list-ops '*softmax*' --state emulated --state cpu
       torch-backend list-ops --summary
 
     Exit code: 0, 1 if no operator fits or the package does not load, 2 if it is not installed.
@@ -189,20 +192,31 @@ def list_ops(
     project = Project.find(folder or Path.cwd())
     found = coverage(project, find_python(python), time_limit)
     selected = found.select(pattern, states)
-    counts = count(selected.values())
+    counts = count(selected)
     if as_json:
         shown: dict[str, Any] = {"torch": found.torch, "source": found.source, "counts": counts}
-        _print_json(shown if summary else {**shown, "operators": selected})
+        if not summary:
+            shown["operators"] = {name: asdict(operator) for name, operator in selected.items()}
+        _print_json(shown)
     elif summary:
         click.echo(f"{len(selected)} overloads of torch {found.torch} on {project.device_name}, says {found.source}:")
         print_counts(counts)
     elif selected:
-        print_operators(selected)
-        click.echo(f"{len(selected)} of {len(found.states)} overloads", err=True)
+        print_operators(selected, verbose=verbose)
+        click.echo(f"{len(selected)} of {len(found.operators)} overloads", err=True)
     if not selected:
-        what = f"fits {pattern!r}" if pattern else "is"
-        in_states = f" in the state {' or '.join(states)}" if states else ""
-        raise UserError(f"No ATen operator {what}{in_states} in torch {found.torch}.")
+        raise UserError(_nothing(found, pattern, states))
+
+
+def _nothing(found: Coverage, pattern: str | None, states: Sequence[str]) -> str:
+    in_states = f" in the state {' or '.join(states)}" if states else ""
+    if pattern is None:
+        return f"No ATen operator is{in_states}."
+    if states and found.select(pattern):
+        return f"{pattern!r} fits {len(found.select(pattern))} overloads, none of them{in_states}."
+    near = found.similar(pattern)
+    hint = f" Nearest: {', '.join(near)}." if near else ""
+    return f"No ATen operator of torch {found.torch} fits {pattern!r}.{hint}"
 
 
 @click.command()

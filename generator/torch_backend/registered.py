@@ -31,10 +31,10 @@ def registrations(root: Path) -> list[Registration]:
     for path in sorted((root / "csrc").rglob("*")):
         relative = path.relative_to(root).as_posix()
         if path.suffix == ".def":
-            text = _COMMENT.sub("", path.read_text(encoding="utf-8"))
+            text = _COMMENT.sub("", path.read_text(encoding="utf-8", errors="replace"))
             found += [Registration(f"aten::{m['name']}", m["macro"].lower(), relative) for m in _LISTED.finditer(text)]
         elif path.suffix == ".cpp":
-            found += _in_source(_COMMENT.sub("", path.read_text(encoding="utf-8")), relative)
+            found += _in_source(_COMMENT.sub("", path.read_text(encoding="utf-8", errors="replace")), relative)
     return sorted(found, key=lambda registration: registration.name)
 
 

@@ -53,7 +53,7 @@ def read_seam(project: Project) -> Seam:
     for path in sorted((project.root / "csrc" / "device").rglob("*")):
         if path.suffix not in SUFFIXES:
             continue
-        defined = list(functions(path.read_text(encoding="utf-8")))
+        defined = list(functions(path.read_text(encoding="utf-8", errors="replace")))
         emulated = [f.name for f in defined if names & set(re.findall(r"[A-Za-z_]\w*", f.code))]
         if defined:
             files.append(SeamFile(path.relative_to(project.root).as_posix(), [f.name for f in defined], emulated))

@@ -60,16 +60,15 @@ class Status:
             "porting_tags": [asdict(tag) for tag in self.tags],
             "operators": {
                 "sources": self.registered_counts(),
-                "running": count(self.running.states.values()) if self.running else None,
+                "running": count(self.running.operators) if self.running else None,
                 "unavailable": self.unavailable or None,
             },
         }
 
     def registered_counts(self) -> dict[str, int]:
-        """How many operators the sources register in each state; the states that need a built backend left out."""
-        return {
-            s: n for s, n in count(r.state for r in self.registered).items() if n or s in ("native", "emulated", "cpu")
-        }
+        """How many operators the sources register in each state; what PyTorch does with the others is not in them."""
+        counted = Counter(registration.state for registration in self.registered)
+        return {state: counted.pop(state, 0) for state in ("native", "emulated", "cpu")} | dict(counted)
 
     def native_files(self) -> dict[str, int]:
         """For each source with native kernels, how many operators it registers."""

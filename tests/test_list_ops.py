@@ -1,0 +1,171 @@
+"""`torch-backend list-ops`: what it asks of a backend, and how it picks from the answers."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+from torch_backend.cli import main
+from torch_backend.environment import Environment, create_environment
+from torch_backend.operators import fits
+
+from .conftest import ROOT
+from .fakes import fake_torch, install
+
+EXAMPLE = ROOT / "examples" / "openreg"
+
+# What a project's own package says of itself.
+SAYS_IT_ITSELF = """\
+import types
+import torch
+rows = {"aten::add.Tensor": "native", "aten::add.out": "emulated", "aten::add_.Tensor": "native", "aten::_addmm": "cpu",
+        "aten::gelu": "composite", "aten::_cslt_compress": "none"}
+operators = types.SimpleNamespace(coverage=lambda: {n: {"state": s, "reason": f"because {s}"} for n, s in rows.items()})
+torch.openreg = types.SimpleNamespace(operators=operators)
+"""
+
+# An older package, on the real torch: the dispatcher is asked.
+ONE_KERNEL = """\
+import types
+import torch
+def _autoload():
+    pass
+torch.utils.rename_privateuse1_backend("openreg")
+torch._register_device_module("openreg", types.ModuleType("torch.openreg"))
+library = torch.library.Library("aten", "IMPL")
+library.impl("relu", lambda x: x, "PrivateUse1")
+"""
+
+
+@pytest.fixture(scope="module")
+def environment(tmp_path_factory: pytest.TempPathFactory) -> Environment:
+    return create_environment(tmp_path_factory.mktemp("environment"))
+
+
+@pytest.fixture
+def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    folder = tmp_path / "site"
+    folder.mkdir()
+    monkeypatch.setenv("PYTHONPATH", str(folder))
+    monkeypatch.delenv("TORCH_DEVICE_BACKEND_AUTOLOAD", raising=False)
+    return folder
+
+
+@pytest.fixture
+def described(site: Path) -> Path:
+    """A package that tells its coverage itself."""
+    fake_torch(site)
+    install(site, "torch_openreg", SAYS_IT_ITSELF)
+    return site
+
+
+def list_ops(environment: Environment, *options: str, command: str = "list-ops") -> Result:
+    where = ["--project", str(EXAMPLE), "--python", str(environment.python)]
+    return CliRunner().invoke(main, [command, *where, *options])
+
+
+@pytest.mark.parametrize(
+    ("name", "pattern", "expected"),
+    [
+        ("aten::add.Tensor", "add", True),
+        ("aten::add.Tensor", "aten::add", True),
+        ("aten::add.Tensor", "add.Tensor", True),
+        ("aten::add.Tensor", "add.*", True),
+        ("aten::add.Tensor", "*add", True),
+        ("aten::add_.Tensor", "add", False),
+        ("aten::addmm", "add", False),
+        ("aten::add.Tensor", "add.out", False),
+        ("aten::add.Tensor", "ADD", False),
+    ],
+)
+def test_patterns(name: str, pattern: str, expected: bool) -> None:
+    assert fits(name, pattern) == expected
+
+
+def test_what_the_package_says(environment: Environment, described: Path) -> None:
+    result = list_ops(environment)
+    assert result.exit_code == 0, result.output
+    rows = [line.split() for line in result.stdout.splitlines()]
+    assert rows == [
+        ["aten::_addmm", "cpu"],
+        ["aten::_cslt_compress", "none"],
+        ["aten::add.Tensor", "native"],
+        ["aten::add.out", "emulated"],
+        ["aten::add_.Tensor", "native"],
+        ["aten::gelu", "composite"],
+    ]
+    assert result.stderr == "6 of 6 overloads\n"
+
+
+def test_pattern_and_states(environment: Environment, described: Path) -> None:
+    result = list_ops(environment, "*add*", "--state", "native", "--state", "cpu", "--json")
+    told = json.loads(result.stdout)
+    assert told["source"] == "torch.openreg.operators.coverage()"
+    assert told["operators"] == {
+        "aten::_addmm": {"state": "cpu", "reason": "because cpu"},
+        "aten::add.Tensor": {"state": "native", "reason": "because native"},
+        "aten::add_.Tensor": {"state": "native", "reason": "because native"},
+    }
+    assert told["counts"] == {"native": 2, "emulated": 0, "cpu": 1, "composite": 0, "none": 0}
+
+
+def test_reasons(environment: Environment, described: Path) -> None:
+    assert list_ops(environment, "gelu", "-v").stdout == "aten::gelu  composite because composite\n"
+
+
+def test_summary_by_its_other_name(environment: Environment, described: Path) -> None:
+    result = list_ops(environment, "--summary", command="coverage")
+    lines = result.stdout.splitlines()
+    assert lines[0] == "6 overloads of torch 2.13.0 on openreg, says torch.openreg.operators.coverage():"
+    assert lines[1].split(maxsplit=2) == ["2", "native", "a kernel of the device's own"]
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["gleu"], "No ATen operator of torch 2.13.0 fits 'gleu'. Nearest: gelu.\n"),
+        (["add", "--state", "none"], "'add' fits 2 overloads, none of them in the state none.\n"),
+    ],
+)
+def test_nothing_fits(environment: Environment, described: Path, options: list[str], message: str) -> None:
+    result = list_ops(environment, *options)
+    assert (result.exit_code, result.stdout, result.stderr) == (1, "", message)
+
+
+def test_a_state_that_is_none(environment: Environment) -> None:
+    result = list_ops(environment, "--state", "fast")
+    assert result.exit_code == 2
+    assert "'native', 'emulated', 'cpu', 'composite', 'none'" in result.stderr
+
+
+def test_not_installed(environment: Environment, site: Path) -> None:
+    fake_torch(site)
+    result = list_ops(environment)
+    assert result.exit_code == 2
+    assert result.stderr.startswith(f"torch_openreg is not installed for {environment.python}. In {EXAMPLE}, build")
+
+
+def test_does_not_load(environment: Environment, site: Path) -> None:
+    fake_torch(site)
+    install(site, "torch_openreg", "import os\nos.abort()")
+    result = list_ops(environment)
+    assert result.exit_code == 1
+    assert "torch_openreg does not load" in result.stderr
+    assert "the process was ended by SIGABRT" in result.stderr
+    assert "torch-backend doctor" in result.stderr
+
+
+def test_asking_the_dispatcher(environment: Environment, site: Path) -> None:
+    install(site, "torch_openreg", ONE_KERNEL)
+    told = json.loads(list_ops(environment, "--json").stdout)
+    states = {name: operator["state"] for name, operator in told["operators"].items()}
+    assert told["source"] == "the dispatcher"
+    assert len(states) > 3000
+    assert [name for name, state in states.items() if state == "native"] == ["aten::relu"]
+    assert (states["aten::matmul"], states["aten::relu_"], states["aten::_cslt_compress"]) == (
+        "composite",
+        "cpu",
+        "none",
+    )

@@ -1,0 +1,260 @@
+"""`torch-backend status`, and how it reads sources without a compiler."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+from torch_backend.cli import main
+from torch_backend.cxx import functions
+from torch_backend.porting import tags
+from torch_backend.project import Project
+from torch_backend.registered import registrations
+from torch_backend.seam import read_seam
+
+from .conftest import ROOT
+
+EXAMPLE = ROOT / "examples" / "openreg"
+
+CXX = """\
+#pragma once
+// int inComment() {}
+#define MACRO(x) \\
+  int inMacro() { return x; }
+namespace vendor::device {
+namespace {
+
+constexpr int kTable[] = {1, 2};
+enum class Kind : int { A, B };
+
+class Scoped final : public Base {
+ public:
+  explicit Scoped(int index) : previous_(current()), big_{1'000} {
+    if (index) { set("} // not the end {"); }
+  }
+  ~Scoped() { close(); }
+  Scoped(const Scoped&) = delete;
+  int value() const noexcept;
+
+ private:
+  int previous_ = other();
+};
+
+}  // namespace
+
+template <class T, void (*F)(T)>
+[[nodiscard]] inline std::vector<T> launch(const T& x, const Options& options = {}) {
+  const auto body = [&](int y) { return y; };
+  return body('{');
+}
+
+int Scoped::value() const noexcept {
+  return R"x(})x"[0];
+}
+
+bool operator==(const Kind& a, const Kind& b) {
+  return true;
+}
+
+}  // namespace vendor::device
+
+extern "C" {
+void exported(void) {
+}
+}
+"""
+
+
+def status(*options: str, project: Path = EXAMPLE) -> dict[str, object]:
+    result = CliRunner().invoke(main, ["status", "--static", "--json", "--project", str(project), *options])
+    assert result.exit_code == 0, result.output
+    told: dict[str, object] = json.loads(result.stdout)
+    return told
+
+
+@pytest.fixture
+def port(tmp_path: Path) -> Path:
+    """A copy of what status reads of the example, to port."""
+    target = tmp_path / "project"
+    target.mkdir()
+    for name in ("csrc", "python", "cmake", "docs", "third_party/openreg/include"):
+        shutil.copytree(EXAMPLE / name, target / name)
+    for name in ("CMakeLists.txt", "pyproject.toml", ".copier-answers.yml"):
+        shutil.copy2(EXAMPLE / name, target)
+    return target
+
+
+# ---------------------------------------------------------------- C++
+
+
+def test_functions() -> None:
+    found = [(function.name, function.line) for function in functions(CXX)]
+    assert found == [
+        ("Scoped::Scoped", 13),
+        ("Scoped::~Scoped", 16),
+        ("launch", 26),
+        ("Scoped::value", 32),
+        ("operator==", 36),
+        ("exported", 43),
+    ]
+
+
+def test_code_of_functions() -> None:
+    code = {function.name: function.code for function in functions(CXX)}
+    assert code["Scoped::Scoped"].startswith("explicit Scoped(int index) : previous_(current())")
+    assert code["Scoped::Scoped"].endswith("}")
+    assert "not the end" not in code["Scoped::Scoped"]
+    assert code["launch"].count("body") == 2
+
+
+def test_every_function_of_the_example_is_found() -> None:
+    """clang-format puts the brace of a function at the end of a line that begins in the first column."""
+    counted = 0
+    for path in (EXAMPLE / "csrc").rglob("*.cpp"):
+        source = path.read_text(encoding="utf-8")
+        names = {function.name for function in functions(source)}
+        heads = re.findall(
+            r"^(?!TORCH_LIBRARY|namespace|struct|class|enum|extern|#|//)\S[^\n;=]*?(~?\w+)\([^;{}]*?\{$", source, re.M
+        )
+        missing = set(heads) - {name.split("::")[-1] for name in names}
+        assert not missing, path
+        counted += len(names)
+    assert counted > 400
+
+
+# ---------------------------------------------------------------- the seam
+
+
+def test_seam_of_the_example() -> None:
+    seam = read_seam(Project.find(EXAMPLE))
+    assert seam.sdk == "third_party/openreg"
+    memory = next(file for file in seam.files if file.path == "csrc/device/Memory.cpp")
+    assert memory.functions == memory.emulated
+    assert memory.functions[:3] == ["allocate", "release", "hostAllocate"]
+    launch = next(file for file in seam.files if file.path == "csrc/device/Launch.cpp")
+    assert set(launch.functions) - set(launch.emulated) == {"runningStream"}
+
+
+def test_a_ported_function_counts(port: Path) -> None:
+    before = read_seam(Project.find(port))
+    path = port / "csrc" / "device" / "Memory.cpp"
+    text = path.read_text()
+    assert "orFree(pointer)" in text
+    path.write_text(text.replace("orFree(pointer)", "vendorFree(pointer)  /* was orFree */"))
+    after = read_seam(Project.find(port))
+    assert (after.functions, after.emulated) == (before.functions, before.emulated - 1)
+    assert "release" not in next(file for file in after.files if file.path == "csrc/device/Memory.cpp").emulated
+
+
+def test_without_the_emulated_sdk(port: Path) -> None:
+    shutil.rmtree(port / "third_party")
+    seam = read_seam(Project.find(port))
+    assert (seam.sdk, seam.emulated) == (None, 0)
+    assert seam.functions > 50
+    result = CliRunner().invoke(main, ["status", "--static", "--project", str(port)])
+    assert f"Seam: {seam.functions} functions in csrc/device, no emulated SDK in third_party" in result.output
+
+
+def test_every_render_starts_on_the_emulated_sdk(project: Path) -> None:
+    reference, seam = read_seam(Project.find(EXAMPLE)), read_seam(Project.find(project))
+    assert (seam.functions, seam.emulated) == (reference.functions, reference.emulated)
+    aten = [registration for registration in registrations(EXAMPLE) if registration.name.startswith("aten::")]
+    assert [registration for registration in registrations(project) if registration.name.startswith("aten::")] == aten
+
+
+# ---------------------------------------------------------------- tags
+
+
+def test_tags_are_those_of_the_porting_page(port: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "docs/porting.py", "--list"], cwd=port, capture_output=True, text=True, check=True
+    )
+    places = {line.split(": ", 1)[0]: line.split(": ", 1)[1] for line in done.stdout.splitlines()}
+    mine = {f"{tag.path}:{tag.line}": tag.text[:1].upper() + tag.text[1:] for tag in tags(port)}
+    assert mine == places
+    assert len(mine) > 20
+
+
+def test_a_deleted_tag_is_gone(port: Path) -> None:
+    before = tags(port)
+    path = port / before[0].path
+    path.write_text(path.read_text().replace("PORTING:", "Ported:", 1))
+    assert [(tag.path, tag.text) for tag in tags(port)] == [(tag.path, tag.text) for tag in before[1:]]
+
+
+# ---------------------------------------------------------------- operators
+
+
+def test_operators_in_the_sources() -> None:
+    found = {registration.name: registration for registration in registrations(EXAMPLE)}
+    assert (found["aten::zero_"].state, found["aten::zero_"].path) == ("native", "csrc/aten/native/Zero.cpp")
+    assert (found["aten::add.Tensor"].state, found["aten::add.Tensor"].path) == ("emulated", "csrc/aten/operators.def")
+    assert found["aten::linalg_eig"].state == "cpu"
+    assert found["openreg::bias_relu"].state == "native"
+    assert "aten::layer_norm" not in found  # registered for autocast only
+    listed = (EXAMPLE / "csrc" / "aten" / "operators.def").read_text().count('\nEMULATED("')
+    assert sum(registration.state == "emulated" for registration in found.values()) == listed
+
+
+def test_entries_of_other_macros(port: Path) -> None:
+    with (port / "csrc" / "aten" / "operators.def").open("a") as file:
+        file.write('NATIVE("erfinv", erfinv)\n// NATIVE("not.this", one)\n')
+    assert [r.name for r in registrations(port) if r.path.endswith(".def") and r.state == "native"] == ["aten::erfinv"]
+
+
+# ---------------------------------------------------------------- the command
+
+
+def test_json() -> None:
+    told = status()
+    assert (told["device"], told["package"], told["features"]) == ("openreg", "torch_openreg", ["benchmarks", "docs"])
+    assert told["torch"] == {"minor": "2.13", "range": ">=2.13,<2.14"}
+    assert told["template"] == {"address": None, "version": None}
+    seam = told["seam"]
+    assert isinstance(seam, dict)
+    assert seam["emulated"] == sum(len(file["emulated"]) for file in seam["files"])
+    assert told["operators"] == {
+        "sources": {"native": 36, "emulated": 102, "cpu": 2},
+        "running": None,
+        "unavailable": "not asked (--static)",
+    }
+
+
+def test_template_version(port: Path) -> None:
+    with (port / ".copier-answers.yml").open("a") as file:
+        file.write("_commit: v1.2.0\n_src_path: https://example.com/template\n")
+    assert status(project=port)["template"] == {"address": "https://example.com/template", "version": "v1.2.0"}
+    result = CliRunner().invoke(main, ["status", "--static", "--project", str(port)])
+    assert "template  v1.2.0 from https://example.com/template\n" in result.output
+
+
+def test_output_for_people() -> None:
+    brief = CliRunner().invoke(main, ["status", "--static", "--project", str(EXAMPLE / "csrc")]).output
+    assert brief.startswith(f"torch_openreg, device openreg, in {EXAMPLE}\n")
+    assert re.search(r"Seam: \d+ of \d+ functions in csrc/device still use third_party/openreg", brief)
+    assert "hostAllocate" not in brief
+    long = CliRunner().invoke(main, ["status", "--static", "-v", "--project", str(EXAMPLE)]).output
+    assert "hostAllocate" in long
+    assert "3 native in csrc/aten/native/Abs.cpp" in long
+
+
+def test_not_installed_is_told_and_no_error(tmp_path: Path) -> None:
+    python = tmp_path / "python"
+    python.write_text(f'#!/bin/sh\nexec "{sys.executable}" -S "$@"\n')  # no site-packages: no torch
+    python.chmod(0o755)
+    result = CliRunner().invoke(main, ["status", "--project", str(EXAMPLE), "--python", str(python)])
+    assert result.exit_code == 0, result.output
+    assert f"torch is not installed for {python}" in result.output
+    assert "pip install --no-build-isolation --editable ." in result.output
+
+
+def test_outside_of_a_project(tmp_path: Path) -> None:
+    result = CliRunner().invoke(main, ["status", "--project", str(tmp_path)])
+    assert result.exit_code == 2
+    assert "is not in a project made from the template" in result.output
