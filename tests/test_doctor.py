@@ -37,6 +37,34 @@ torch._register_device_module("openreg", types.ModuleType("torch.openreg"))
 """
 
 
+# With what PyTorch lets a backend in Python register: all but an allocator, kernels and a generator. It has no device.
+IN_PYTHON = """\
+import types
+import torch
+from torch.utils.backend_registration import _setup_privateuseone_for_python_backend
+def _autoload():
+    pass
+class Hooks(torch._C._acc.PrivateUse1Hooks):
+    def is_available(self):
+        return False
+    def has_primary_context(self, index):
+        return False
+    def is_built(self):
+        return True
+class Guard(torch._C._acc.DeviceGuard):
+    def type_(self):
+        return torch._C._autograd.DeviceType.PrivateUse1
+module = types.ModuleType("torch.openreg")
+module.is_available = lambda: False
+module.device_count = lambda: 0
+module.current_device = lambda: 0
+module._is_in_bad_fork = lambda: False
+module.manual_seed_all = lambda seed: None
+module.get_amp_supported_dtype = lambda: [torch.float16]
+_setup_privateuseone_for_python_backend("openreg", module, Hooks(), Guard())
+"""
+
+
 @pytest.fixture(scope="session")
 def environment(tmp_path_factory: pytest.TempPathFactory) -> Environment:
     """An environment like the one of the tests, in which no backend is installed."""
@@ -303,7 +331,8 @@ def test_compiled_library(
         library = package / "_C.abi3.so"
         library.touch()
         now = library.stat().st_mtime
-        os.utime(library, (now - age, now - age))
+        for file in (library, *site.glob("*.dist-info/*")):
+            os.utime(file, (now - age, now - age))
     check = found(doctor(environment)[1], "compiled library")
     assert (check.state, text in check.found) == (state, True), check
 
@@ -344,6 +373,29 @@ def test_missing_registrations_are_named(environment: Environment, site: Path) -
     assert "csrc/runtime/Guard.cpp" in found(checks, "guard").mend
     assert "no kernel for aten::empty.memory_format, aten::empty_strided" in found(checks, "minimal kernels").found
     assert result["fallback"] == "warn"
+
+
+def test_the_one_that_is_missing_is_named(environment: Environment, site: Path) -> None:
+    """Module, guard and hooks are there, and no device, as on a machine without the chip: the allocator is not."""
+    install(site, "torch_openreg", IN_PYTHON)
+    _, checks = doctor(environment)
+    assert states(checks, "Registrations") == {
+        "autoload": "ok",
+        "import": "ok",
+        "device module": "ok",
+        "guard": "ok",
+        "hooks": "ok",
+        "allocator": "fail",
+        "generator": "skip",
+        "minimal kernels": "fail",
+        "fallback": "warn",
+        "autocast": "warn",
+        "stream": "skip",
+        "pinned memory": "skip",
+        "first tensor": "skip",
+    }
+    assert found(checks, "allocator").found == "no c10::DeviceAllocator is registered for PrivateUse1"
+    assert found(checks, "stream").found == "there is no device to try it on (device_count() is 0)"
 
 
 def test_a_crash_is_reported_with_its_signal(environment: Environment, site: Path) -> None:

@@ -135,7 +135,7 @@ def _library(context: Context, project: Project, build: str) -> Iterator[Check]:
     newest = _newest(project.root)
     if newest and newest.stat().st_mtime > facts["built"]:
         built = datetime.fromtimestamp(facts["built"], timezone.utc).astimezone()
-        text = f"{newest.relative_to(project.root)} is newer than {facts['library']}, built {built:%Y-%m-%d %H:%M}"
+        text = f"{newest.relative_to(project.root)} is newer than the installed build of {built:%Y-%m-%d %H:%M}"
         yield Check("compiled library", "warn", text, build)
         return
     yield Check("compiled library", "ok", facts["library"])

@@ -89,7 +89,7 @@ def _package(package: str) -> dict[str, Any]:
         "owners": sorted(set(owners)),
         "folder": str(folder) if folder else None,
         "library": str(library) if library else None,
-        "built": library.stat().st_mtime if library else None,
+        "built": _built(package, library) if library else None,
         "torch_minor": _built_for(folder) if folder else None,
     }
 
@@ -103,6 +103,17 @@ def _library(package: str, folder: Path | None) -> Path | None:
             if (candidate / f"_C{suffix}").is_file():
                 return candidate / f"_C{suffix}"
     return None
+
+
+def _built(package: str, library: Path) -> float:
+    """When the package was built last, in seconds since 1970: not every library is linked anew by every build."""
+    files = [library, *library.parent.joinpath("lib").glob("*")]
+    try:
+        listed = metadata.distribution(package).files or []
+    except metadata.PackageNotFoundError:
+        listed = []
+    files += [Path(str(file.locate())) for file in listed if file.parts[0].endswith(".dist-info")]
+    return max(file.stat().st_mtime for file in files if file.is_file())
 
 
 def _built_for(folder: Path) -> str | None:

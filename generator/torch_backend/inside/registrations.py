@@ -121,8 +121,14 @@ def _module(device: str) -> str:
 def _guard() -> str:
     import torch
 
-    # Asks the guard, and no device has to be there for it.
-    return f"{torch._C._accelerator_getDeviceIndex()} is the current device"
+    try:
+        index = torch._C._accelerator_getDeviceIndex()
+    except RuntimeError as error:
+        if "not linked with support" in str(error):
+            raise MissingError("no device guard is registered for PrivateUse1") from None
+        _need_device()
+        raise
+    return f"{index} is the current device"
 
 
 def _hooks() -> str:
@@ -145,7 +151,12 @@ def _need_device() -> None:
 def _allocator(device: str) -> str:
     import torch
 
-    torch._C._accelerator_isAllocatorInitialized()  # raises if what is registered is not a DeviceAllocator
+    try:
+        torch._C._accelerator_isAllocatorInitialized()
+    except RuntimeError as error:
+        if "not a DeviceAllocator" in str(error):
+            raise MissingError("no c10::DeviceAllocator is registered for PrivateUse1") from None
+        raise
     _need_device()
     storage = torch.UntypedStorage(1024, device=device)
     return f"gave {storage.nbytes()} bytes on {storage.device}"
