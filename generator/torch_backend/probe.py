@@ -60,23 +60,29 @@ class Outcome:
 def find_python(chosen: Path | None = None) -> Path:
     """The Python that is meant: the chosen one, else this one if it has torch, else that of the active environment.
 
+    Args:
+        chosen: an interpreter, or the folder of a virtual environment.
+
     Raises:
         UserError: the chosen one is not there.
     """
     if chosen is not None:
-        # Not resolved: the link in a virtual environment is what makes it one.
-        if not chosen.is_file() or not os.access(chosen, os.X_OK):
+        python = _python_of(chosen) if chosen.is_dir() else chosen
+        if not python.is_file() or not os.access(python, os.X_OK):
             raise UserError(f"{chosen} is not a Python interpreter: give the path of one, such as .venv/bin/python.", 2)
-        return chosen.absolute()
+        return python.absolute()  # not resolved: the link in a virtual environment is what makes it one
     if importlib.util.find_spec("torch") is None:
         for variable in ("VIRTUAL_ENV", "CONDA_PREFIX"):
             folder = os.environ.get(variable)
-            python = Path(folder or "", "python.exe" if os.name == "nt" else "bin/python")
-            if os.name == "nt" and variable == "VIRTUAL_ENV":
-                python = Path(folder or "", "Scripts", "python.exe")
-            if folder and python.is_file():
-                return python
+            if folder and _python_of(Path(folder)).is_file():
+                return _python_of(Path(folder))
     return Path(sys.executable)
+
+
+def _python_of(environment: Path) -> Path:
+    """The interpreter of a virtual or conda environment."""
+    places = ("Scripts/python.exe", "python.exe") if os.name == "nt" else ("bin/python",)
+    return next((environment / place for place in places if (environment / place).is_file()), environment / places[0])
 
 
 def run_probe(
