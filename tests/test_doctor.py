@@ -7,6 +7,7 @@ import os
 import shutil
 import stat
 from collections import namedtuple
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,10 +16,11 @@ from click.testing import CliRunner
 from packaging.specifiers import SpecifierSet
 from packaging.version import Version
 from torch_backend.cli import main
-from torch_backend.doctor import Check, tools
+from torch_backend.doctor import Check, python, tools
 from torch_backend.doctor.context import Context
 from torch_backend.doctor.requirements import of_project, of_template
 from torch_backend.environment import Environment, create_environment
+from torch_backend.inside.environment import TOOLS
 from torch_backend.project import Project
 
 from .conftest import ROOT, git
@@ -201,6 +203,35 @@ def test_compilers_that_do_not_do(
     assert (check.state, code) == ("fail", 1)
     assert message in check.found
     assert "CXX" in check.mend
+
+
+@pytest.mark.parametrize(
+    ("change", "state", "text"),
+    [
+        ({}, "ok", "3.12.1 at /usr/bin/python3 (>=3.10 is needed)"),
+        ({"version": "3.9.2"}, "fail", "3.9.2 at /usr/bin/python3; >=3.10 is needed"),
+        ({"managed": True}, "warn", "pip refuses to install into it"),
+        ({"free_threaded": True}, "warn", "without the GIL"),
+    ],
+)
+def test_pythons(tmp_path: Path, change: dict[str, Any], state: str, text: str) -> None:
+    facts = {
+        "version": "3.12.1",
+        "executable": "/usr/bin/python3",
+        "include": "/usr/include/python3.12",
+        "headers": False,
+        "managed": False,
+        "free_threaded": False,
+    }
+    told = {"python": facts | change, "torch": {"version": None, "error": ""}, "versions": dict.fromkeys(TOOLS)}
+    checks = list(python.checks(replace(context(tmp_path), facts=told)))
+    assert found(checks, "Python").state == state
+    assert text in found(checks, "Python").found
+    headers = found(checks, "Python headers")
+    assert (headers.state, headers.found) == ("fail", "no Python.h in /usr/include/python3.12")
+    assert "apt install python3-dev" in headers.mend
+    build = found(checks, "scikit-build-core")
+    assert (build.state, build.mend.endswith('-m pip install "scikit-build-core>=1.1,<2"')) == ("fail", True)
 
 
 # ---------------------------------------------------------------- tools

@@ -33,6 +33,9 @@ def _python(context: Context) -> Iterator[Check]:
     if not needed.contains(facts["version"], prereleases=True):
         mend = f"Make a virtual environment of Python {written(needed)}, and name its interpreter with --python."
         yield Check("Python", "fail", f"{text}; {written(needed)} is needed", mend)
+    elif facts["managed"]:
+        mend = f"{facts['executable']} -m venv .venv, and use .venv/bin/python from then on."
+        yield Check("Python", "warn", f"{text}, which belongs to the system: pip refuses to install into it", mend)
     elif facts["free_threaded"]:
         yield Check(
             "Python", "warn", f"{text}, without the GIL, which has not been tried", "Use the usual build of Python."

@@ -38,6 +38,7 @@ def _python() -> dict[str, Any]:
         "executable": sys.executable,
         "include": include,
         "headers": Path(include, "Python.h").is_file(),
+        "managed": sys.prefix == sys.base_prefix and Path(sysconfig.get_path("stdlib"), "EXTERNALLY-MANAGED").is_file(),
         "free_threaded": bool(sysconfig.get_config_var("Py_GIL_DISABLED")),
     }
 
