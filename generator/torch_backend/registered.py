@@ -22,20 +22,26 @@ class Registration:
 
 
 def registrations(root: Path) -> list[Registration]:
-    """Returns what ``csrc/`` registers, by name.
+    """Returns what ``csrc/`` registers, by name, each overload once.
 
     An entry of ``operators.def`` has the state that its macro is named after. A kernel registered by ``impl`` is
-    native, but for a boxed one: those hand the operator on to the host.
+    native, but for a boxed one: those hand the operator on to the host. What is listed and registered counts where it
+    is registered.
     """
-    found: list[Registration] = []
+    listed: dict[str, Registration] = {}
+    registered: dict[str, Registration] = {}
     for path in sorted((root / "csrc").rglob("*")):
+        if path.suffix not in (".def", ".cpp"):
+            continue
+        text = _COMMENT.sub("", path.read_text(encoding="utf-8", errors="replace"))
         relative = path.relative_to(root).as_posix()
         if path.suffix == ".def":
-            text = _COMMENT.sub("", path.read_text(encoding="utf-8", errors="replace"))
-            found += [Registration(f"aten::{m['name']}", m["macro"].lower(), relative) for m in _LISTED.finditer(text)]
-        elif path.suffix == ".cpp":
-            found += _in_source(_COMMENT.sub("", path.read_text(encoding="utf-8", errors="replace")), relative)
-    return sorted(found, key=lambda registration: registration.name)
+            for entry in _LISTED.finditer(text):
+                name = f"aten::{entry['name']}"
+                listed[name] = Registration(name, entry["macro"].lower(), relative)
+        else:
+            registered |= {registration.name: registration for registration in _in_source(text, relative)}
+    return sorted((listed | registered).values(), key=lambda registration: registration.name)
 
 
 def _in_source(text: str, path: str) -> Iterator[Registration]:
