@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 import yaml
 from copier import run_copy
+from torch_backend.environment import Environment, create_environment
 from torch_backend.example import Example
 from torch_backend.source import PARTS, Source, find_source
 
@@ -58,6 +59,22 @@ def source() -> Iterator[Source]:
 @pytest.fixture(scope="session")
 def example() -> Example:
     return Example(find_source(), ROOT / "examples" / "openreg")
+
+
+@pytest.fixture(scope="session")
+def environment(tmp_path_factory: pytest.TempPathFactory) -> Environment:
+    """An environment like the one that the tests run in, in which no backend is installed."""
+    return create_environment(tmp_path_factory.mktemp("environment"))
+
+
+@pytest.fixture
+def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder of packages that every Python finds which a test starts."""
+    folder = tmp_path / "site"
+    folder.mkdir()
+    monkeypatch.setenv("PYTHONPATH", str(folder))
+    monkeypatch.delenv("TORCH_DEVICE_BACKEND_AUTOLOAD", raising=False)
+    return folder
 
 
 def render_into(source: Source, target: Path, **answers: Any) -> Path:

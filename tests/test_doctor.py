@@ -19,7 +19,7 @@ from torch_backend.cli import main
 from torch_backend.doctor import Check, python, tools
 from torch_backend.doctor.context import Context
 from torch_backend.doctor.requirements import of_project, of_template
-from torch_backend.environment import Environment, create_environment
+from torch_backend.environment import Environment
 from torch_backend.inside.environment import TOOLS
 from torch_backend.project import Project
 
@@ -65,22 +65,6 @@ module.manual_seed_all = lambda seed: None
 module.get_amp_supported_dtype = lambda: [torch.float16]
 _setup_privateuseone_for_python_backend("openreg", module, Hooks(), Guard())
 """
-
-
-@pytest.fixture(scope="session")
-def environment(tmp_path_factory: pytest.TempPathFactory) -> Environment:
-    """An environment like the one of the tests, in which no backend is installed."""
-    return create_environment(tmp_path_factory.mktemp("environment"))
-
-
-@pytest.fixture
-def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder of packages that every Python finds which a test starts."""
-    folder = tmp_path / "site"
-    folder.mkdir()
-    monkeypatch.setenv("PYTHONPATH", str(folder))
-    monkeypatch.delenv("TORCH_DEVICE_BACKEND_AUTOLOAD", raising=False)
-    return folder
 
 
 def doctor(environment: Environment, *options: str, project: Path | None = EXAMPLE) -> tuple[int, list[Check]]:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 from torch_backend.cli import main
-from torch_backend.environment import Environment, create_environment
+from torch_backend.environment import Environment
 from torch_backend.operators import fits
 
 from .conftest import ROOT
@@ -37,20 +37,6 @@ torch._register_device_module("openreg", types.ModuleType("torch.openreg"))
 library = torch.library.Library("aten", "IMPL")
 library.impl("relu", lambda x: x, "PrivateUse1")
 """
-
-
-@pytest.fixture(scope="module")
-def environment(tmp_path_factory: pytest.TempPathFactory) -> Environment:
-    return create_environment(tmp_path_factory.mktemp("environment"))
-
-
-@pytest.fixture
-def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    folder = tmp_path / "site"
-    folder.mkdir()
-    monkeypatch.setenv("PYTHONPATH", str(folder))
-    monkeypatch.delenv("TORCH_DEVICE_BACKEND_AUTOLOAD", raising=False)
-    return folder
 
 
 @pytest.fixture
