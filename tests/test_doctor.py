@@ -16,7 +16,7 @@ from click.testing import CliRunner
 from packaging.specifiers import SpecifierSet
 from packaging.version import Version
 from torch_backend.cli import main
-from torch_backend.doctor import Check, python, tools
+from torch_backend.doctor import Check, backends, python, tools
 from torch_backend.doctor.context import Context
 from torch_backend.doctor.requirements import of_project, of_template
 from torch_backend.environment import Environment
@@ -350,6 +350,15 @@ def test_compiled_library(
             os.utime(file, (now - age, now - age))
     check = found(doctor(environment)[1], "compiled library")
     assert (check.state, text in check.found) == (state, True), check
+
+
+def test_the_newest_source_counts(tmp_path: Path) -> None:
+    root = tmp_path / "tests" / "project"  # a folder above the project may have any name
+    for number, name in enumerate(("CMakeLists.txt", "csrc/a.cpp", "third_party/x/tests/b.cpp", "csrc/notes.md")):
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).touch()
+        os.utime(root / name, (number, number))
+    assert backends.newest_source(root) == root / "csrc" / "a.cpp"
 
 
 def test_autoload_switched_off(environment: Environment, site: Path, monkeypatch: pytest.MonkeyPatch) -> None:

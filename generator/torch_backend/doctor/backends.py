@@ -132,7 +132,7 @@ def _library(context: Context, project: Project, build: str) -> Iterator[Check]:
         text = f"the installed {project.package_name} was built for torch {minor}, and this is torch {version}"
         yield Check("compiled library", "fail", text, build)
         return
-    newest = _newest(project.root)
+    newest = newest_source(project.root)
     if newest and newest.stat().st_mtime > facts["built"]:
         built = datetime.fromtimestamp(facts["built"], timezone.utc).astimezone()
         text = f"{newest.relative_to(project.root)} is newer than the installed build of {built:%Y-%m-%d %H:%M}"
@@ -141,11 +141,12 @@ def _library(context: Context, project: Project, build: str) -> Iterator[Check]:
     yield Check("compiled library", "ok", facts["library"])
 
 
-def _newest(root: Path) -> Path | None:
+def newest_source(root: Path) -> Path | None:
     """The source that was changed last. Files that an update only touched count too: a build would look at them."""
     files = []
     for name in COMPILED:
         path = root / name
         found = path.rglob("*") if path.is_dir() else [path]
-        files += [file for file in found if file.suffix in SUFFIXES and file.is_file() and "tests" not in file.parts]
+        files += [file for file in found if file.suffix in SUFFIXES and file.is_file()]
+    files = [file for file in files if "tests" not in file.relative_to(root).parts]
     return max(files, key=lambda file: file.stat().st_mtime, default=None)
