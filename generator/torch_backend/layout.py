@@ -9,10 +9,11 @@ import re
 FEATURES: dict[str, tuple[str, ...]] = {
     "benchmarks": ("benchmarks",),
     "docs": ("docs",),
+    "github": (".github",),
 }
 
-# Written by hand in the template, since an answer chooses among several files; edits in the example stay there.
-GENERATED = frozenset({".copier-answers.yml", "LICENSE"})
+# Written by hand in the template, since an answer chooses whether or which; edits in the example stay there.
+GENERATED = frozenset({".copier-answers.yml", ".github/CODEOWNERS", "LICENSE"})
 
 # Not part of a project even where no .gitignore says so.
 IGNORED = re.compile(
