@@ -35,6 +35,7 @@ def test_defaults(render: Render) -> None:
         "num_devices": 2,
         "device_memory": "4G",
         "features": list(FEATURES),
+        "code_owners": "",
     }
 
 
@@ -89,6 +90,8 @@ GOOD: list[tuple[str, Any]] = [
     ("device_memory", "64M"),
     ("device_memory", "1T"),
     ("features", []),
+    ("code_owners", "@acme/backend @j-doe jane.doe@example.com"),
+    ("code_owners", ""),
 ]
 
 # What is refused, and a part of the sentence that says what to type instead.
@@ -179,6 +182,9 @@ BAD: list[tuple[str, Any, str]] = [
     ("device_memory", "1M", "type a size from 64M to 1T"),
     ("device_memory", "2T", "type a size from 64M to 1T"),
     ("features", ["teleport"], "is not in ['benchmarks'"),
+    ("code_owners", "acme", "type users, teams or e-mail addresses"),
+    ("code_owners", "@acme, @jane", "type users, teams or e-mail addresses"),
+    ("code_owners", "@acme/backend\n* @mallory", "type users, teams or e-mail addresses"),
 ]  # fmt: skip
 
 

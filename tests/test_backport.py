@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
 from torch_backend.errors import UserError
 from torch_backend.example import Example
+from torch_backend.lint import lint
 from torch_backend.names import Names, hints_from
 from torch_backend.render import trace
 
@@ -116,6 +118,49 @@ def test_delimiters_are_escaped(scratch: Example) -> None:
     scratch.backport()
     assert scratch.check() == ""
     assert "{{ '{{' }} x }} {{ '{%' }} y" in _template(scratch, "notes.md.jinja")
+
+
+WORKFLOW = """\
+name: CI
+concurrency: ${{ github.workflow }}-${{ github.ref }}
+jobs:
+  test:
+    if: ${{ !cancelled() && format('{0}{{{1}}}', github.ref, 'x') != '{{%' }}
+    strategy: {matrix: {torch: [{a: {b: 1}}]}}
+"""
+
+
+@pytest.mark.parametrize(
+    ("last", "suffix", "expected"),
+    [
+        ("    steps: [{run: 'echo ${{ matrix.torch }}'}]", "", "    steps: [{run: 'echo ${{ matrix.torch }}'}]"),
+        (
+            "    steps: [{run: 'import torch_openreg ${{ env.X }}'}]",
+            ".jinja",
+            "    steps: [{run: 'import {{ package_name }} ${{ '{{' }} env.X }}'}]",
+        ),
+    ],
+    ids=["without a name", "with a name"],
+)
+def test_workflows_keep_their_expressions(scratch: Example, last: str, suffix: str, expected: str) -> None:
+    """GitHub's delimiters are Jinja's too: kept where the file is only copied, escaped where it is rendered."""
+    path = scratch.folder / ".github" / "workflows" / "ci.yml"
+    path.parent.mkdir(parents=True)
+    path.write_text(f"{WORKFLOW}{last}\n")
+    report = scratch.backport()
+    name = f"{{% if 'github' in features %}}.github{{% endif %}}/workflows/ci.yml{suffix}"
+    assert [p.as_posix() for p in report.added] == [name]
+    assert _template(scratch, name).splitlines()[-1] == expected
+    assert scratch.check() == ""
+    assert lint(scratch.source, re.compile("openreg", re.IGNORECASE)) == []
+    # An edit of another line, and back again, in the same form.
+    path.write_text(path.read_text().replace("name: CI", "name: CI of ${{ github.actor }}"))
+    scratch.backport()
+    assert scratch.check() == ""
+    assert _template(scratch, name).splitlines()[-1] == expected
+    path.write_text(f"{WORKFLOW}{last}\n")
+    scratch.backport()
+    assert scratch.check() == ""
 
 
 def test_a_line_keeps_what_the_template_says_of_it(scratch: Example) -> None:

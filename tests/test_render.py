@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import json
 import os
 import re
 import shutil
@@ -66,8 +67,10 @@ def test_python_parses(project: Path) -> None:
 def test_data_files_load(project: Path) -> None:
     for path in project.rglob("*.toml"):
         tomllib.loads(path.read_text(encoding="utf-8"))
-    for path in [*project.rglob("*.yml"), *project.rglob("*.yaml")]:
+    for path in [*project.rglob("*.yml"), *project.rglob("*.yaml"), *project.rglob(".clang*")]:
         list(yaml.safe_load_all(path.read_text(encoding="utf-8")))
+    for path in project.rglob("*.json"):
+        assert json.loads(path.read_text(encoding="utf-8")), path
 
 
 def test_metadata_are_the_answers(project: Path) -> None:

@@ -18,6 +18,8 @@ _BLOCK = re.compile(r"\{%-? (if [a-z0-9_' .=!()\[\],-]+|elif [a-z0-9_' .=!()\[\]
 _EXPRESSION = re.compile(r"\{\{ (?P<name>_?[a-z_]+)(\.[a-z_]+)?( \| [a-z_]+(\([a-z_=, ]*\))?)* -?\}\}")
 _TAG = re.compile(r"\{\{.*?\}\}|\{%.*?%\}|\{#.*?(?:#\}|$)")
 _STRAY = re.compile(r"(?<!\$)\{\{|\{%|(?<!\$)\{#")
+# An expression of GitHub's in a workflow that is copied as it is; braces within its strings are its own.
+_GITHUB = re.compile(r"\$\{\{(?:[^'}]|'[^']*'|\}(?!\}))*\}\}")
 _BUILT_IN = frozenset({"_copier_answers", "_copier_conf"})
 
 
@@ -75,7 +77,7 @@ def _lint_text(path: Path, shown: str, variables: frozenset[str], leftover: re.P
             blocks = not bare.endswith(_SOURCES)
             for message in _check_tags(line, variables, allow_blocks=blocks):
                 yield Problem(shown, number, message)
-        elif stray := _STRAY.search(line):
+        elif stray := _STRAY.search(_GITHUB.sub("", line) if ".github" in shown else line):
             yield Problem(
                 shown, number, f'"{stray[0]}" in a file that is copied as it is: write it with a space between'
             )

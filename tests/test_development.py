@@ -1,0 +1,204 @@
+"""What a rendered project brings for the developer's day: make targets, presets, editor settings, hooks."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import tomllib
+import yaml
+from identify import identify
+from torch_backend.source import Source
+
+from .conftest import MATRIX, ROOT, commit_all, render_into
+
+TARGETS = {
+    *("help", "setup", "hooks", "build", "develop", "install", "wheel", "clean", "docs", "benchmark"),
+    *("test", "test-modes", "test-sdk", "test-sdk-sanitizers", "lint", "format"),
+}
+PRESETS = ["debug", "release", "asan", "tsan"]
+
+
+@pytest.fixture(scope="module", params=["hostile", "limits"])
+def project(request: pytest.FixtureRequest, source: Source, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A project with every feature; tests must not change it."""
+    return render_into(source, tmp_path_factory.mktemp(request.param) / "project", **MATRIX[request.param])
+
+
+@pytest.fixture(scope="module")
+def bare(source: Source, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A project without any feature."""
+    return render_into(source, tmp_path_factory.mktemp("bare") / "project", features=[])
+
+
+def make(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    command = ["make", "--no-print-directory", *arguments]
+    return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+
+
+def hooks(project: Path) -> list[dict[str, Any]]:
+    config = yaml.safe_load((project / ".pre-commit-config.yaml").read_text(encoding="utf-8"))
+    (repository,) = config["repos"]
+    assert repository["repo"] == "local"
+    found: list[dict[str, Any]] = repository["hooks"]
+    return found
+
+
+def pins(requirements: list[str]) -> dict[str, str]:
+    """Those that name one version, by package."""
+    return dict(requirement.split("==") for requirement in requirements if "==" in requirement)
+
+
+# ---------------------------------------------------------------- make
+
+
+def test_help_lists_every_target(project: Path, bare: Path) -> None:
+    for folder in (project, bare):
+        lines = make(folder).stdout.splitlines()
+        found = {match[1]: match[2] for line in lines if (match := re.fullmatch(r"  make (\S+) +(.+)", line))}
+        assert set(found) == TARGETS
+        phony = re.search(r"(?m)^\.PHONY: (.*)$", (folder / "Makefile").read_text(encoding="utf-8"))
+        assert phony is not None
+        assert set(phony[1].split()) == TARGETS
+
+
+@pytest.mark.parametrize(("target", "feature"), [("docs", "docs"), ("benchmark", "benchmarks")])
+def test_target_of_a_missing_feature_says_so(bare: Path, target: str, feature: str) -> None:
+    done = make(bare, target, "PYTHON=false")
+    assert done.returncode != 0
+    assert f"rendered without the feature '{feature}'. To add it: torch-backend add-feature {feature}" in done.stderr
+
+
+def test_docs_target_works(project: Path, tmp_path: Path) -> None:
+    copy = tmp_path / "project"
+    shutil.copytree(project, copy)
+    (copy / "docs" / "porting.md").unlink()
+    done = make(copy, "docs", f"PYTHON={sys.executable}")
+    assert done.returncode == 0, done.stderr
+    assert (copy / "docs" / "porting.md").read_bytes() == (project / "docs" / "porting.md").read_bytes()
+
+
+def test_targets_run_what_they_say(project: Path) -> None:
+    expected = {
+        "setup": "-m pip install --group dev",
+        "hooks": "-m pre_commit install",
+        "build": "-m pip install --no-build-isolation --editable .",
+        "develop": "-m pip install --no-build-isolation --editable .",
+        "install": "-m pip install --no-build-isolation .",
+        "wheel": "-m pip wheel --no-build-isolation --no-deps --wheel-dir dist .",
+        "test": "-m pytest tests",
+        "benchmark": "benchmarks/operators.py",
+    }
+    for target, command in expected.items():
+        done = make(project, "--dry-run", target, "PYTHON=the-python")
+        assert f"the-python {command}" in done.stdout.splitlines(), done.stderr
+
+
+def test_clean_removes_what_builds_leave(source: Source, tmp_path: Path) -> None:
+    project = render_into(source, tmp_path / "project")
+    before = {p for p in project.rglob("*") if p.is_file()}
+    for name in ("build/debug/x.o", "dist/x.whl", ".ruff_cache/x", ".mypy_cache/x", "tests/__pycache__/x.pyc"):
+        (project / name).parent.mkdir(parents=True, exist_ok=True)
+        (project / name).write_text("x")
+    assert make(project, "clean").returncode == 0
+    assert {p for p in project.rglob("*") if p.is_file()} == before
+
+
+# ---------------------------------------------------------------- presets and editors
+
+
+def test_presets_are_listed(project: Path) -> None:
+    done = subprocess.run(
+        ["cmake", "--list-presets=all", "."], cwd=project, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert re.findall(r'"(\w+)"', done.stdout) == PRESETS * 3
+
+
+@pytest.mark.build
+@pytest.mark.parametrize("preset", PRESETS)
+def test_presets_configure(source: Source, tmp_path: Path, preset: str) -> None:
+    project = render_into(source, tmp_path / "project")
+    python = f"-DPython_EXECUTABLE={sys.executable}"
+    done = subprocess.run(
+        ["cmake", "--preset", preset, python], cwd=project, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
+    commands = (project / "build" / preset / "compile_commands.json").read_text(encoding="utf-8")
+    sanitizer = {"asan": "-fsanitize=address,undefined", "tsan": "-fsanitize=thread"}.get(preset)
+    assert ("-fsanitize" in commands) == bool(sanitizer)
+    assert (sanitizer or "") in commands
+    assert ("-O3" in commands) == (preset == "release")
+    done = subprocess.run(["ctest", "--preset", preset, "-N"], cwd=project, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    if "GoogleTest was not found" not in done.stdout and os.environ.get("REQUIRE_GTEST"):
+        assert (project / "build" / preset / "third_party").is_dir()
+
+
+def test_editor_settings(project: Path) -> None:
+    settings = json.loads((project / ".vscode" / "settings.json").read_text(encoding="utf-8"))
+    recommended = json.loads((project / ".vscode" / "extensions.json").read_text(encoding="utf-8"))["recommendations"]
+    for language in ("[cpp]", "[python]"):
+        assert settings[language]["editor.defaultFormatter"] in recommended
+    assert settings["python.testing.pytestArgs"] == ["tests"]
+    presets = json.loads((project / "CMakePresets.json").read_text(encoding="utf-8"))
+    folder = presets["configurePresets"][0]["binaryDir"]
+    assert [preset["name"] for preset in presets["configurePresets"] if not preset.get("hidden")] == PRESETS
+    (clangd,) = list(yaml.safe_load_all((project / ".clangd").read_text(encoding="utf-8")))
+    database = clangd["CompileFlags"]["CompilationDatabase"]
+    assert folder.replace("${sourceDir}/", "").replace("${presetName}", "debug") == database
+
+
+# ---------------------------------------------------------------- hooks
+
+
+def test_hooks_are_valid(project: Path) -> None:
+    done = subprocess.run(["pre-commit", "validate-config"], cwd=project, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_versions_agree(project: Path) -> None:
+    """Of the hooks with those of the project's lint group, and of both with what this repository checks it with."""
+    ours = pins((ROOT / "requirements-dev.txt").read_text(encoding="utf-8").split())
+    groups = tomllib.loads((project / "pyproject.toml").read_text(encoding="utf-8"))["dependency-groups"]
+    group = pins([requirement for name in ("lint", "wheels") for requirement in groups[name]])
+    hooked = pins([requirement for hook in hooks(project) for requirement in hook.get("additional_dependencies", [])])
+    assert {"clang-format", "mypy", "ruff", "pre-commit", "cibuildwheel"} == set(group)
+    assert {"clang-format", "ruff", "pre-commit-hooks", "zizmor", "check-jsonschema"} == set(hooked)
+    for name, version in (hooked | group).items():
+        assert ours[name] == version, name
+        assert hooked.get(name, version) == version, name
+
+
+def test_hooks_pass_and_change_nothing(project: Path, tmp_path: Path) -> None:
+    """Each hook over the files that it is for, with the tools that are installed here. mypy needs the built project."""
+    copy = tmp_path / "project"
+    shutil.copytree(project, copy)
+    commit_all(copy, "rendered")
+    files = sorted(p.relative_to(copy) for p in copy.rglob("*") if p.is_file() and ".git" not in p.parts)
+    ran = 0
+    for hook in hooks(copy):
+        if hook["id"] == "mypy":
+            continue
+        wanted = [
+            str(path)
+            for path in files
+            if re.search(hook.get("files", ""), path.as_posix())
+            and not re.search(hook.get("exclude", "^$"), path.as_posix())
+            and set(hook.get("types", [])) <= (tags := identify.tags_from_path(str(copy / path)))
+            and (not hook.get("types_or") or tags & set(hook["types_or"]))
+        ]
+        assert wanted, hook["id"]
+        done = subprocess.run([*hook["entry"].split(), *wanted], cwd=copy, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, f"{hook['id']}: {done.stdout}{done.stderr}"
+        ran += 1
+    assert ran == len(hooks(copy)) - 1
+    changed = [p for p in files if (copy / p).read_bytes() != (project / p).read_bytes()]
+    assert changed == []
