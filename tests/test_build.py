@@ -122,7 +122,8 @@ def built(request: pytest.FixtureRequest, source: Source, example: Example) -> B
 
 
 def test_wheel_content(built: Built) -> None:
-    """Exactly what is needed: no sources, no static libraries, nothing stale, nothing outside the package."""
+    """Exactly what is needed: headers but no other sources, no static libraries, nothing outside the package."""
+    sdk, csrc = built.answers["sdk_name"], built.project / "csrc"
     with zipfile.ZipFile(built.wheel) as archive:
         names = [name for name in archive.namelist() if not name.endswith("/")]
     inside = {name.removeprefix(f"{built.package}/") for name in names if name.startswith(f"{built.package}/")}
@@ -136,7 +137,11 @@ def test_wheel_content(built: Built) -> None:
     assert re.fullmatch(r"_C\..*\.so", module)
     sources = built.project / "python" / built.package
     expected = {p.relative_to(sources).as_posix() for p in sources.rglob("*") if p.suffix in {".py", ".pyi", ".typed"}}
-    assert {name for name in inside if name not in binaries} == expected | {"py.typed"}
+    headers = {f"include/{built.package}/{p.relative_to(csrc).as_posix()}" for p in csrc.rglob("*.h")}
+    headers.add(f"include/{sdk}/{sdk}.h")
+    cmake = {f"share/cmake/{built.package}/{built.package}{part}.cmake" for part in ("Config", "ConfigVersion")}
+    assert f"include/{built.package}/device/Launch.h" in headers
+    assert {name for name in inside if name not in binaries} == expected | {"py.typed"} | headers | cmake
     assert any(name.endswith("licenses/LICENSE") for name in names)
 
 

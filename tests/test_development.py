@@ -136,6 +136,8 @@ def test_presets_configure(source: Source, tmp_path: Path, preset: str) -> None:
     assert ("-fsanitize" in commands) == bool(sanitizer)
     assert (sanitizer or "") in commands
     assert ("-O3" in commands) == (preset == "release")
+    # Editors look for the file that they have open.
+    assert ("csrc/runtime/Stream.cpp" in commands) == (preset == "debug")
     done = subprocess.run(["ctest", "--preset", preset, "-N"], cwd=project, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     if "GoogleTest was not found" not in done.stdout and os.environ.get("REQUIRE_GTEST"):

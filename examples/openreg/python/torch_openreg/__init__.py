@@ -2,6 +2,9 @@
 
 from typing import Any
 
+from ._paths import include_paths as include_paths
+from ._paths import library_paths as library_paths
+
 _loaded = False
 
 
@@ -22,6 +25,10 @@ def __getattr__(name: str) -> Any:
         from importlib.metadata import version
 
         return version(__name__)
+    if name == "cmake_prefix_path":
+        from . import _paths
+
+        return _paths.cmake_prefix_path()
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
