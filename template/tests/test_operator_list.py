@@ -1,4 +1,4 @@
-"""The list of emulated operators, csrc/aten/operators.def, held against the schemas of the installed torch."""
+"""The list of operators, csrc/aten/operators.def, held against the schemas of the installed torch and the sources."""
 
 import re
 from pathlib import Path
@@ -7,17 +7,21 @@ import pytest
 import torch
 from conftest import PROJECT
 
-LIST = PROJECT / "csrc" / "aten" / "operators.def"
-LINE = re.compile(r'^EMULATED\("(?P<schema>[\w.]+)", (?P<cpp>\w+)\)$')
+CSRC = PROJECT / "csrc" / "aten"
+LIST = CSRC / "operators.def"
+LINE = re.compile(r'^(?P<how>EMULATED|NATIVE)\("(?P<schema>[\w.]+)", (?P<cpp>\w+)\)$')
+BLOCK = re.compile(r"^TORCH_LIBRARY_IMPL\(aten, PrivateUse1, m\) \{\n(.*?)^\}", re.MULTILINE | re.DOTALL)
+EMULATION = "RegisterEmulated.cpp"
+HOST = "HostOperators.cpp"
 
 
-def entries(path: Path) -> list[tuple[str, str]]:
-    """Return the pairs (name in the schema, name in at::_ops) of a list."""
+def entries(path: Path) -> list[tuple[str, str, str]]:
+    """Return the triples (how it runs, name in the schema, name in at::_ops) of a list."""
     lines = [line for line in path.read_text().splitlines() if line and not line.startswith("//")]
     found = [(line, LINE.match(line)) for line in lines]
     wrong = [line for line, match in found if match is None]
-    assert not wrong, f"{path.name} holds lines that are neither a comment nor EMULATED(...): {wrong}"
-    return [(match["schema"], match["cpp"]) for _, match in found if match]
+    assert not wrong, f"{path.name} holds lines that are no comment, EMULATED(...) or NATIVE(...): {wrong}"
+    return [(match["how"], match["schema"], match["cpp"]) for _, match in found if match]
 
 
 ALL = entries(LIST) if LIST.exists() else []
@@ -28,15 +32,33 @@ def test_list_is_found() -> None:
 
 
 def test_nothing_is_listed_twice() -> None:
-    names = [schema for schema, _ in ALL]
+    names = [schema for _, schema, _ in ALL]
     assert sorted(names) == sorted(set(names))
 
 
-@pytest.mark.parametrize(("schema", "cpp"), ALL, ids=[schema for schema, _ in ALL])
-def test_entry(schema: str, cpp: str) -> None:
+@pytest.mark.parametrize(("how", "schema", "cpp"), ALL, ids=[schema for _, schema, _ in ALL])
+def test_entry(how: str, schema: str, cpp: str) -> None:
     name, _, overload = schema.partition(".")
     torch._C._dispatch_find_schema_or_throw(f"aten::{name}", overload)
     full = f"aten::{schema}"
     assert cpp == schema.replace(".", "_")
-    assert torch._C._dispatch_has_kernel_for_dispatch_key(full, "CPU"), "the CPU has no kernel to emulate with"
     assert torch._C._dispatch_has_kernel_for_dispatch_key(full, "PrivateUse1"), "the library was built without it"
+    table = torch._C._dispatch_dump_table(full).splitlines()
+    (row,) = [line for line in table if line.startswith("PrivateUse1:")]
+    if how == "EMULATED":
+        assert torch._C._dispatch_has_kernel_for_dispatch_key(full, "CPU"), "the CPU has no kernel to emulate with"
+        assert EMULATION in row
+    else:
+        assert "/aten/native/" in row, "the kernel is not in csrc/aten/native"
+
+
+def test_every_native_kernel_is_listed() -> None:
+    listed = {schema for how, schema, _ in ALL if how == "NATIVE"}
+    written = {
+        schema
+        for path in (CSRC / "native").glob("*.cpp")
+        if path.name != HOST
+        for block in BLOCK.findall(path.read_text())
+        for schema in re.findall(r'm\.impl\(\s*"([\w.]+)"', block)
+    }
+    assert written == listed, "csrc/aten/native and the NATIVE lines of csrc/aten/operators.def differ"

@@ -4,6 +4,7 @@
 #include "aten/emulation/Unboxed.h"
 
 #define EMULATED(schema_name, op) m.impl(schema_name, (::openreg::emulation::Emulated<::at::_ops::op>::call));
+#define NATIVE(schema_name, op)  // registered where it is written, in native/
 
 TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
 #include "aten/operators.def"

@@ -112,6 +112,18 @@ struct Argument<const c10::List<std::optional<at::Tensor>>&> {
   }
 };
 
+// Factory functions: the CPU kernel makes its result where the CPU allocates, which is the device's memory for the time.
+template <>
+struct Argument<std::optional<at::Device>> {
+  using Held = std::optional<at::Device>;
+  static Held hold(Call&, std::optional<at::Device> value) {
+    return value.has_value() ? Held(at::kCPU) : std::nullopt;
+  }
+  static Held pass(Held held) {
+    return held;
+  }
+};
+
 // Results: new tensors are adopted, references are the operands that were written, in order.
 template <class R>
 struct Result {
@@ -154,20 +166,13 @@ void resolveGenerator(Call& call, Held& held, std::optional<at::Generator>& stor
 }
 
 template <class Op, class Schema = typename Op::schema>
-struct Emulated;
+struct OnDevice;
 
+// The CPU kernel on device memory, whatever the policy is.
 template <class Op, class R, class... Args>
-struct Emulated<Op, R(Args...)> {
+struct OnDevice<Op, R(Args...)> {
   static R call(Args... args) {
-    if (!counter.countAndCheckEmulated()) [[unlikely]] {
-      return at::native::call_fallback_fn_symint<&runCountedFallback, Op>::call(args...);
-    }
-    return onDevice(args...);
-  }
-
- private:
-  static R onDevice(Args... args) {
-    Call call;
+    Call call(deviceAmong(args...));
     std::tuple<typename Argument<Args>::Held...> held{Argument<Args>::hold(call, args)...};
     std::optional<at::Generator> generator;
     if constexpr ((kIsGenerator<Args> || ...)) {
@@ -192,6 +197,7 @@ struct Emulated<Op, R(Args...)> {
     }
   }
 
+ private:
   static constexpr bool isTupleOfReferences(void*) {
     return false;
   }
@@ -214,6 +220,33 @@ struct Emulated<Op, R(Args...)> {
     return std::tuple_cat(writtenOf(args)...);
   }
 
+  // The device that a factory function is asked for.
+  static std::optional<c10::DeviceIndex> deviceAmong(const Args&... args) {
+    std::optional<c10::DeviceIndex> index;
+    const auto look = [&]<class T>(const T& argument) {
+      if constexpr (std::is_same_v<T, std::optional<at::Device>>) {
+        index = argument.has_value() ? std::optional(resolveDevice(argument->index())) : std::nullopt;
+      }
+    };
+    (look(args), ...);
+    return index;
+  }
+};
+
+template <class Op, class Schema = typename Op::schema>
+struct Emulated;
+
+// The same by the fallback policy, and counted: what an operator without a kernel of the device's own does.
+template <class Op, class R, class... Args>
+struct Emulated<Op, R(Args...)> {
+  static R call(Args... args) {
+    if (!counter.countAndCheckEmulated()) [[unlikely]] {
+      return at::native::call_fallback_fn_symint<&runCountedFallback, Op>::call(args...);
+    }
+    return OnDevice<Op>::call(args...);
+  }
+
+ private:
   inline static OperatorCounter counter{Op::name, Op::overload_name};
 };
 

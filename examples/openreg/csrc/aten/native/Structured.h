@@ -1,11 +1,13 @@
 #pragma once
 
+#include <ATen/TensorIterator.h>
 #include <ATen/core/Tensor.h>
 #include <ATen/native/Resize.h>
 #include <ATen/ops/empty_strided.h>
 #include <c10/core/TensorImpl.h>
 
 #include <optional>
+#include <type_traits>
 
 #include "runtime/Guard.h"
 
@@ -14,13 +16,21 @@
 // three variants below differ only in where that output comes from.
 namespace openreg::native {
 
+// Tells a kernel that iterates over its operands about its output. The others only have the output made.
+template <class Kernel>
+void tellIterator(Kernel& kernel, int64_t index, c10::IntArrayRef sizes, c10::IntArrayRef strides, at::TensorOptions options) {
+  if constexpr (std::is_base_of_v<at::TensorIteratorBase, Kernel>) {
+    kernel.Kernel::set_output_raw_strided(index, sizes, strides, options);
+  }
+}
+
 // The functional variant: a new tensor.
 template <class Kernel>
 struct Functional final : Kernel {
   void set_output_strided(int64_t index, c10::IntArrayRef sizes, c10::IntArrayRef strides, at::TensorOptions options) override {
     guard.emplace(options.device());
     output = strides.empty() ? at::empty(sizes, options) : at::empty_strided(sizes, strides, options);
-    Kernel::set_output_raw_strided(index, sizes, strides, options);
+    tellIterator<Kernel>(*this, index, sizes, strides, options);
   }
   void set_output_raw_strided(int64_t index, c10::IntArrayRef sizes, c10::IntArrayRef strides, at::TensorOptions options) override {
     set_output_strided(index, sizes, strides, options);
@@ -39,6 +49,8 @@ struct Into final : Kernel {
 
   void set_output_strided(int64_t index, c10::IntArrayRef sizes, c10::IntArrayRef strides, at::TensorOptions options) override {
     guard.emplace(options.device());
+    TORCH_CHECK(output.dtype() == options.dtype(), "Expected out tensor to have dtype ", options.dtype(), ", but got ", output.dtype(), " instead");
+    TORCH_CHECK(output.device() == options.device(), "Expected out tensor to have device ", options.device(), ", but got ", output.device(), " instead");
     if constexpr (kResize) {
       if (at::native::resize_output(output, sizes) && !strides.empty()) {
         output.as_strided_(sizes, strides);
@@ -46,7 +58,7 @@ struct Into final : Kernel {
     } else {
       TORCH_CHECK(output.sizes() == sizes, "an in-place operation cannot give its tensor of shape ", output.sizes(), " the shape ", sizes);
     }
-    Kernel::set_output_raw_strided(index, sizes, strides, options);
+    tellIterator<Kernel>(*this, index, sizes, strides, options);
   }
   void set_output_raw_strided(int64_t index, c10::IntArrayRef sizes, c10::IntArrayRef strides, at::TensorOptions options) override {
     set_output_strided(index, sizes, strides, options);

@@ -1,0 +1,66 @@
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <type_traits>
+
+#include "aten/Fallback.h"
+#include "aten/OperatorInfo.h"
+#include "aten/Recorder.h"
+#include "aten/emulation/Boxed.h"
+#include "aten/emulation/Unboxed.h"
+
+// Bodies for kernels that wait for the device's own code: PyTorch's CPU kernel, launched in its turn on the stream, on
+// aliases of device memory. The operator counts as the device's, so no fallback policy applies to it.
+namespace openreg::native {
+
+// An argument as a kernel has it, in the type that the operator's schema gives it.
+template <class T, class Given>
+decltype(auto) adapt(const Given& argument) {
+  using Wanted = std::remove_cvref_t<T>;
+  if constexpr (std::is_same_v<T, at::Tensor&>) {
+    return const_cast<at::Tensor&>(argument);  // NOLINT: structured kernels get their output as a constant
+  } else if constexpr (std::is_same_v<Wanted, Given>) {
+    return (argument);
+  } else if constexpr (std::is_same_v<Wanted, c10::SymIntArrayRef>) {
+    return c10::fromIntArrayRefSlow(argument);
+  } else if constexpr (std::is_same_v<Wanted, at::OptionalSymIntArrayRef>) {
+    return argument.has_value() ? Wanted(c10::fromIntArrayRefSlow(*argument)) : Wanted();
+  } else if constexpr (std::is_same_v<Given, at::OptionalTensorRef>) {
+    return argument.has_value() ? Wanted(*argument) : Wanted();
+  } else if constexpr (std::is_same_v<Given, at::OptionalScalarRef>) {
+    return argument.has_value() ? Wanted(argument.get()) : Wanted();
+  } else {
+    return Wanted(argument);
+  }
+}
+
+// Part of a graph, if the stream is being captured.
+inline void runReferenceBoxed(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
+  const auto& info = operatorInfo(op);
+  if (!recordInstead(op, info, stack)) {
+    emulation::runBoxed(op, info, stack);
+  }
+}
+
+template <class Op, class Schema = typename Op::schema>
+struct Reference;
+
+template <class Op, class R, class... Args>
+struct Reference<Op, R(Args...)> {
+  template <class... Given>
+  static R call(const Given&... given) {
+    if (hasRecorder()) [[unlikely]] {
+      return at::native::call_fallback_fn_symint<&runReferenceBoxed, Op>::call(adapt<Args>(given)...);
+    }
+    return emulation::OnDevice<Op>::call(adapt<Args>(given)...);
+  }
+};
+
+// Runs PyTorch's CPU kernel for `Op` (one of at::_ops) with a kernel's own arguments.
+template <class Op, class... Given>
+decltype(auto) runReference(const Given&... given) {
+  return Reference<Op>::call(given...);
+}
+
+}  // namespace openreg::native

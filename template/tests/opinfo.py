@@ -1,0 +1,131 @@
+"""Hold one operator of PyTorch's database against the CPU, by the samples that PyTorch has for it."""
+
+from itertools import islice
+from typing import Any
+
+import pytest
+import torch
+from compare import gradients, seed, to_device
+from torch import Tensor
+from torch.utils._pytree import tree_leaves, tree_map
+
+pytest.importorskip("numpy", reason="PyTorch's operator database needs numpy")
+pytest.importorskip("expecttest", reason="PyTorch's operator database needs expecttest")
+
+from torch.testing._internal.common_methods_invocations import op_db  # noqa: E402
+
+UNSPECIFIED = ("empty", "empty_like", "empty_permuted", "empty_strided", "new_empty", "new_empty_strided")
+"""Their values are whatever the memory held."""
+OWN_STRIDES = ("linalg.lstsq", "linalg.lstsq.grad_oriented")
+"""They run on the host by copies, and a copied result is contiguous."""
+HOST_ARGUMENTS = ("tensor_split",)
+"""Their tensor arguments stay on the host: it reads them."""
+WIDER = {"nn.functional.linear_cross_entropy.chunked_none": 1e-2}
+"""Tolerance of operators that choose another order of summation off the CPU, for half precision."""
+
+DTYPES = [
+    torch.float64,
+    torch.float16,
+    torch.bfloat16,
+    torch.complex64,
+    torch.int64,
+    torch.uint8,
+    torch.bool,
+]
+
+
+def find(*names: str) -> list[Any]:
+    """Return the entries of the database with these full names, such as ``"nn.functional.gelu"``."""
+    found = {op.full_name: op for op in op_db}
+    return [found[name] for name in names]
+
+
+def samples(op: Any, dtype: torch.dtype, count: int, wants_grad: bool = False) -> list[Any]:
+    seed("cpu")
+    # Without a detour through op.sample_inputs, which looks at the whole stack for each sample.
+    return list(islice(op.sample_inputs_func(op, "cpu", dtype, wants_grad), count))
+
+
+def move(sample: Any, device: str) -> Any:
+    def place(x: Any) -> Any:
+        return device if x == "cpu" or isinstance(x, torch.device) else x
+
+    inputs = (sample.input, tuple(sample.args), dict(sample.kwargs))
+    return to_device(tree_map(lambda x: x if isinstance(x, Tensor) else place(x), inputs), device)
+
+
+def run(function: Any, sample: Any, device: str, wants_grad: bool = False, **extra: Any) -> list[Any]:
+    given, args, kwargs = move(sample, device)
+    if getattr(function, "full_name", "") in HOST_ARGUMENTS:
+        args = sample.args
+    seed(device)
+    results = function(given, *args, **kwargs, **extra)
+    wanting = [x for x in tree_leaves((given, args, kwargs)) if isinstance(x, Tensor) and x.requires_grad]
+    return tree_leaves(results) + (gradients(results, wanting) if wants_grad else [])
+
+
+def compare(op: Any, actual: list[Any], expected: list[Any], device: str) -> None:
+    assert len(actual) == len(expected)
+    tolerances: dict[str, Any] = {}
+    if op.full_name in WIDER:
+        tolerances = {"rtol": WIDER[op.full_name], "atol": WIDER[op.full_name]}
+    for ours, theirs in zip(actual, expected, strict=True):
+        if not isinstance(theirs, Tensor):
+            assert ours == theirs or isinstance(theirs, torch.device)
+            continue
+        assert (ours.device.type, ours.dtype, ours.shape) == (device, theirs.dtype, theirs.shape)
+        assert ours.layout == theirs.layout
+        if theirs.layout == torch.strided and op.full_name not in OWN_STRIDES:
+            assert ours.stride() == theirs.stride()
+        if op.full_name not in UNSPECIFIED:
+            torch.testing.assert_close(ours.cpu(), theirs, equal_nan=True, **tolerances)
+
+
+def check_values(op: Any, device: str) -> None:
+    for sample in samples(op, torch.float32, 8):
+        compare(op, run(op, sample, device), run(op, sample, "cpu"), device)
+
+
+def check_gradients(op: Any, device: str) -> None:
+    for dtype in {torch.float32, torch.complex64} & op.supported_backward_dtypes("cpu"):
+        for sample in samples(op, dtype, 3, wants_grad=True):
+            try:
+                expected = run(op, sample, "cpu", wants_grad=True)
+            except RuntimeError as error:
+                with pytest.raises(RuntimeError) as caught:
+                    run(op, sample, device, wants_grad=True)
+                assert str(caught.value) == str(error)
+            else:
+                compare(op, run(op, sample, device, wants_grad=True), expected, device)
+
+
+def check_other_dtypes(op: Any, device: str) -> None:
+    for dtype in [dtype for dtype in DTYPES if dtype in op.supported_dtypes("cpu")]:
+        for sample in samples(op, dtype, 1):
+            compare(op, run(op, sample, device), run(op, sample, "cpu"), device)
+
+
+def check_in_place(op: Any, device: str) -> None:
+    for sample in samples(op, torch.float32, 3):
+        try:
+            expected = run(op.inplace_variant, sample, "cpu")
+        except RuntimeError:
+            continue  # the result does not fit into the input
+        compare(op, run(op.inplace_variant, sample, device), expected, device)
+
+
+def check_out(op: Any, device: str) -> None:
+    def into_empty(where: str) -> tuple[list[Any], list[Any]]:
+        outs = [torch.empty(0, dtype=dtype, device=where) for dtype in dtypes]
+        return outs, run(op, sample, where, out=outs[0] if len(outs) == 1 else tuple(outs))
+
+    for sample in samples(op, torch.float32, 2):
+        try:
+            dtypes = [x.dtype for x in run(op, sample, "cpu") if isinstance(x, Tensor)]
+            expected, _ = into_empty("cpu")
+        except (RuntimeError, TypeError):
+            continue  # no such variant for this dtype or this sample
+        outs, results = into_empty(device)
+        compare(op, outs, expected, device)
+        if None not in results:
+            compare(op, results, expected, device)
