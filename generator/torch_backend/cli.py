@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -17,6 +18,7 @@ from .formatting import format_cpp
 from .lint import lint, require_clean
 from .names import Names
 from .new_command import new_command
+from .project import Project
 from .project_commands import register as register_project_commands
 from .render import trace
 from .source import find_source
@@ -45,6 +47,40 @@ main.add_command(update_command)
 main.add_command(add_feature_command)
 main.add_command(remove_feature_command)
 register_project_commands(main)
+
+
+@main.command("add-op")
+@click.argument("operators", nargs=-1, required=True, metavar="OPERATOR...")
+@click.option("--project", "folder", type=click.Path(path_type=Path), default=Path(), help="Folder in the project.")
+@click.option("--python", type=click.Path(path_type=Path), help="Interpreter with the project's torch.")
+@click.option("--build", is_flag=True, help="Also build the project for that interpreter, and run the new tests.")
+def add_op(operators: tuple[str, ...], folder: Path, python: Path | None, build: bool) -> None:
+    """Give a project a kernel for each OPERATOR, with its entries in the list of operators and a test.
+
+    An OPERATOR is a whole family, such as gelu or sum, or one overload with its in-place and out variants, such as
+    add.Tensor. The kernel has the right signatures and computes the right numbers, by PyTorch's CPU kernel; the place
+    for the device's own code is marked PORTING. No file is overwritten, and if anything fails, nothing is written.
+    """
+    from .addop import command
+
+    project = Project.find(folder)
+    added, interpreter = command.add_operators(project, list(operators), python)
+    for operator in added:
+        click.echo(f"aten::{operator.name}: {', '.join(operator.functions)}")
+        if operator.left:
+            click.echo(f"  PyTorch makes {', '.join(operator.left)} of other operators, so they need no kernel")
+        click.echo(f"  wrote {operator.kernel.as_posix()}")
+        how = f"PyTorch's samples for {', '.join(operator.tested_by)}" if operator.tested_by else "its own samples"
+        click.echo(f"  wrote {operator.test.as_posix()}, with {how}")
+    click.echo("Listed as NATIVE in csrc/aten/operators.def.")
+    steps = command.build_steps(interpreter, added)
+    if build:
+        command.run_steps(project, steps)
+        return
+    click.echo(f"Next:\n\n  cd {project.root}")
+    for step in steps:
+        click.echo(f"  {shlex.join(step)}")
+    click.echo("\nThen write the device's code where the new file says PORTING.")
 
 
 @main.command("demo")

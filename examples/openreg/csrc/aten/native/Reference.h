@@ -2,6 +2,7 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <optional>
 #include <type_traits>
 
 #include "aten/Fallback.h"
@@ -61,6 +62,12 @@ struct Reference<Op, R(Args...)> {
 template <class Op, class... Given>
 decltype(auto) runReference(const Given&... given) {
   return Reference<Op>::call(given...);
+}
+
+// What no factory function of this device can make.
+inline void checkFactoryOptions(std::optional<c10::Layout> layout, std::optional<bool> pin_memory) {
+  TORCH_CHECK_NOT_IMPLEMENTED(layout.value_or(c10::kStrided) == c10::kStrided, "this device has no tensors of layout ", *layout, " yet");
+  TORCH_CHECK(!pin_memory.value_or(false), "Only dense CPU tensors can be pinned");
 }
 
 }  // namespace openreg::native

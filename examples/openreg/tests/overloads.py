@@ -1,0 +1,92 @@
+"""Hold single overloads of PyTorch's operators, such as ``add.Tensor`` or ``gelu_.default``, against the CPU."""
+
+import re
+from collections.abc import Callable
+from typing import Any, TypeAlias
+
+import pytest
+import torch
+from compare import seed, to_device
+from torch import Tensor
+from torch.utils._pytree import tree_leaves
+
+Sample: TypeAlias = Callable[[str], tuple[tuple[Any, ...], dict[str, Any]]]
+"""Makes the arguments of a call, for a device: ``lambda device: given(tensor(3, 4), device=device)``."""
+
+
+def given(*args: Any, **kwargs: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """Return the arguments of a call."""
+    return args, kwargs
+
+
+def tensor(*shape: int, dtype: torch.dtype = torch.float32) -> Tensor:
+    """Return a tensor on the host, with numbers from 0 to 2."""
+    return torch.testing.make_tensor(shape, dtype=dtype, device="cpu", low=0, high=2)
+
+
+def own_kernel(name: str) -> str:
+    """Return the file in csrc/aten/native that registers the device's kernel of an operator, such as ``aten::gelu``.
+
+    Fails if the kernel is registered elsewhere, as emulated ones are.
+    """
+    table = torch._C._dispatch_dump_table(name)
+    match = re.search(r"^PrivateUse1: .*/aten/native/([^/]+\.cpp):\d+ \[kernel\]$", table, re.MULTILINE)
+    assert match, f"{name} is not registered in csrc/aten/native: is the installed library older than the sources?"
+    return match[1]
+
+
+def check_overload(name: str, sample: Sample, device: str) -> None:
+    """Compare what an overload returns, and what it makes of its arguments, with the CPU's."""
+    op = _find(name)
+    expected, actual = _call(op, sample, "cpu"), _call(op, sample, device)
+    _compare(actual, expected, device)
+
+
+def check_variant(functional: str, variant: str, sample: Sample, device: str) -> None:
+    """Compare the in-place or the out variant of an overload with the CPU's, which has to refuse what the device refuses.
+
+    An out variant is given empty tensors, which it has to resize, and must return them.
+    """
+    op = _find(variant)
+    outs = [argument.name for argument in op._schema.arguments if argument.is_out]
+    if not outs:
+        try:
+            expected = _call(op, sample, "cpu")
+        except RuntimeError:
+            with pytest.raises(RuntimeError):
+                _call(op, sample, device)
+            return
+        _compare(_call(op, sample, device), expected, device)
+        return
+    (expected, _) = _call(_find(functional), sample, "cpu")
+    wanted = [x for x in tree_leaves(expected) if isinstance(x, Tensor)]
+    into = {n: torch.empty(0, dtype=x.dtype, device=device) for n, x in zip(outs, wanted, strict=True)}
+    (results, _) = _call(op, sample, device, **into)
+    assert all(ours is x for ours, x in zip(tree_leaves(results), into.values(), strict=True))
+    _compare(results, wanted, device)
+
+
+def _find(name: str) -> Any:
+    packet, overload = name.rsplit(".", 1)
+    return getattr(getattr(torch.ops.aten, packet), overload)
+
+
+def _call(op: Any, sample: Sample, device: str, **extra: Any) -> tuple[Any, Any]:
+    """Return the results of a call, and its arguments as they are afterwards."""
+    seed("cpu")
+    args, kwargs = to_device(sample(device), device)
+    known = {argument.name for argument in op._schema.arguments}
+    kwargs = {name: value for name, value in kwargs.items() if name in known} | extra
+    seed(device)
+    return op(*args, **kwargs), (args, kwargs)
+
+
+def _compare(actual: Any, expected: Any, device: str) -> None:
+    ours, theirs = tree_leaves(actual), tree_leaves(expected)
+    assert len(ours) == len(theirs)
+    for x, y in zip(ours, theirs, strict=True):
+        if isinstance(y, Tensor):
+            assert (x.device.type, x.dtype, x.stride()) == (device, y.dtype, y.stride())
+            torch.testing.assert_close(x.cpu(), y, equal_nan=True)
+        else:
+            assert x == y or y == "cpu"

@@ -1,0 +1,52 @@
+"""The list of operators of a project, csrc/aten/operators.def."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from torch_backend.errors import UserError
+from torch_backend.project import Project
+
+LIST = Path("csrc") / "aten" / "operators.def"
+USER = Path("csrc") / "aten" / "RegisterEmulated.cpp"
+
+
+def require_list(project: Project) -> None:
+    """Checks that the project has a list that takes entries for kernels of its own.
+
+    Raises:
+        UserError: there is none, or the project's template is too old to have such entries.
+    """
+    user = project.root / USER
+    if (
+        not (project.root / LIST).is_file()
+        or not user.is_file()
+        or "#define NATIVE(" not in user.read_text(encoding="utf-8")
+    ):
+        raise UserError(
+            f"{project.root} was made from a version of the template whose {LIST.as_posix()} has no NATIVE entries. "
+            "Update it first: copier update."
+        )
+
+
+def with_native(project: Project, functions: list[tuple[str, str]]) -> str:
+    """Returns the text of the list with operators marked as the device's own.
+
+    The line of an operator that was emulated is changed where it stands; the others go to the end.
+
+    Args:
+        functions: pairs of the name in the schema and the name in at::_ops.
+    """
+    lines = (project.root / LIST).read_text(encoding="utf-8").rstrip("\n").split("\n")
+    for schema, op in functions:
+        line = f'NATIVE("{schema}", {op})'
+        same = re.compile(rf'\s*(EMULATED|NATIVE)\(\s*"{re.escape(schema)}"')
+        places = [number for number, old in enumerate(lines) if same.match(old)]
+        if places:
+            lines[places[0]] = line
+            for number in reversed(places[1:]):
+                del lines[number]
+        else:
+            lines.append(line)
+    return "\n".join(lines) + "\n"

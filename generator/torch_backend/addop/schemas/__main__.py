@@ -1,0 +1,35 @@
+"""Describes the operators that are named on the command line, as JSON."""
+
+from __future__ import annotations
+
+import json
+import sys
+from typing import Any
+
+from .schema import RefusedError, Schemas
+
+
+def describe(names: list[str]) -> dict[str, Any]:
+    """Returns for each name either ``{"operator": ...}`` or ``{"refused": sentence}``, and the version of torch."""
+    import torch
+
+    from .opinfo import databases_entries
+    from .samples import find_samples
+
+    schemas = Schemas()
+    answers: dict[str, Any] = {}
+    for name in names:
+        try:
+            operator = schemas.find(name)
+        except RefusedError as refused:
+            answers[name] = {"refused": str(refused)}
+            continue
+        description = operator.describe()
+        description["samples"] = find_samples(operator)
+        description["opinfos"] = databases_entries(operator.base)
+        answers[name] = {"operator": description}
+    return {"torch": torch.__version__, "operators": answers}
+
+
+if __name__ == "__main__":
+    json.dump(describe(sys.argv[1:]), sys.stdout)

@@ -1,0 +1,303 @@
+"""`torch-backend add-op`: what it writes, and what it refuses. test_add_op_build.py compiles what it writes."""
+
+from __future__ import annotations
+
+import ast
+import re
+import shutil
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import yaml
+from click.testing import CliRunner, Result
+from torch_backend.cli import main
+from torch_backend.formatting import format_cpp
+from torch_backend.render import Tree
+from torch_backend.source import Source
+from torch_backend.trees import read_project
+
+from .conftest import MATRIX, render_into
+
+OPERATORS = (
+    "gelu",
+    "gelu_backward",
+    "relu",
+    "sum",
+    "amax",
+    "arange",
+    "full",
+    "add.Tensor",
+    "topk",
+    "uniform_",
+    "eye",
+    "aten::gelu",
+)
+NATIVE = "csrc/aten/native"
+LIST = "csrc/aten/operators.def"
+
+
+def add_op(project: Path, *arguments: str) -> Result:
+    result = CliRunner().invoke(main, ["add-op", "--project", str(project), *arguments])
+    assert result.exception is None or isinstance(result.exception, SystemExit), result.exception
+    return result
+
+
+@pytest.fixture(scope="module")
+def rendered(source: Source, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    answers = MATRIX["very_long"] | {"features": ["docs"]}
+    return render_into(source, tmp_path_factory.mktemp("add_op") / "project", **answers)
+
+
+@pytest.fixture
+def fresh(rendered: Path, tmp_path: Path) -> Path:
+    """A project without additions, which a test may change."""
+    return Path(shutil.copytree(rendered, tmp_path / "project"))
+
+
+@pytest.fixture(scope="module")
+def result(rendered: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Tree, str]:
+    """A project with additions, what it was before, and what the command said."""
+    project = Path(shutil.copytree(rendered, tmp_path_factory.mktemp("added") / "project"))
+    done = add_op(project / "csrc", *OPERATORS)
+    assert done.exit_code == 0, done.output
+    return project, read_project(rendered), done.output
+
+
+def test_files(result: tuple[Path, Tree, str]) -> None:
+    project, before, output = result
+    after = read_project(project)
+    stems = ("Gelu", "GeluBackward", "Relu", "Sum", "Amax", "Arange", "Full", "AddTensor", "Topk", "Uniform", "Eye")
+    tests = ("gelu", "gelu_backward", "relu", "sum", "amax", "arange", "full", "add_tensor", "topk", "uniform", "eye")
+    new = {f"{NATIVE}/{stem}.cpp" for stem in stems} | {f"tests/test_{name}.py" for name in tests}
+    assert after.keys() - before.keys() == new
+    changed = {path for path in before if before[path] != after[path]}
+    assert changed == {LIST, "docs/porting.md"}
+    assert all(f"wrote {path}" in output for path in new)
+
+
+SIGNATURES = {
+    "Gelu.cpp": [
+        "struct Gelu : at::meta::structured_gelu {",
+        "  void impl(const at::Tensor& self, c10::string_view approximate, const at::Tensor& out) {",
+        "    runReference<at::_ops::gelu_out>(self, approximate, out);",
+        "at::Tensor gelu(const at::Tensor& self, c10::string_view approximate) {",
+        "  return functional<Gelu>(self, approximate);",
+        "at::Tensor& geluInPlace(at::Tensor& self, c10::string_view approximate) {",
+        "  return inPlace<Gelu>(self, approximate);",
+        "at::Tensor& geluOut(const at::Tensor& self, c10::string_view approximate, at::Tensor& out) {",
+        "  return outVariant<Gelu>(out, self, approximate);",
+        '  m.impl("gelu_", TORCH_FN(geluInPlace));',
+    ],
+    "GeluBackward.cpp": ["  return outVariant<GeluBackward>(grad_input, grad_output, self, approximate);"],
+    "Relu.cpp": [
+        "at::Tensor relu(const at::Tensor& self) {",
+        "  return runReference<at::_ops::relu>(self);",
+        "at::Tensor& reluInPlace(at::Tensor& self) {",
+    ],
+    "Sum.cpp": [
+        "struct SumDimIntList : at::meta::structured_sum_dim_IntList {",
+        "at::Tensor sumDimIntList(const at::Tensor& self, at::OptionalIntArrayRef dim, bool keepdim, "
+        "std::optional<at::ScalarType> dtype) {",
+        '  m.impl("sum.IntList_out", TORCH_FN(sumIntListOut));',
+    ],
+    "Arange.cpp": [
+        "at::Tensor& arangeStartOut(const at::Scalar& start, const at::Scalar& end, const at::Scalar& step, "
+        "at::Tensor& out) {",
+    ],
+    "Full.cpp": [
+        "at::Tensor full(at::IntArrayRef size, const at::Scalar& fill_value, std::optional<at::ScalarType> dtype, "
+        "std::optional<at::Layout> layout, std::optional<at::Device> device, std::optional<bool> pin_memory) {",
+        "  checkFactoryOptions(layout, pin_memory);",
+    ],
+    "AddTensor.cpp": [
+        "at::Tensor& addTensorInPlace(at::Tensor& self, const at::Tensor& other, const at::Scalar& alpha) {",
+    ],
+    "Topk.cpp": [
+        "std::tuple<at::Tensor, at::Tensor> topk(const at::Tensor& self, int64_t k, int64_t dim, bool largest, "
+        "bool sorted) {",
+    ],
+    "Eye.cpp": [
+        "at::Tensor eyeM(int64_t n, int64_t m, std::optional<at::ScalarType> dtype, std::optional<at::Layout> layout, "
+        "std::optional<at::Device> device, std::optional<bool> pin_memory) {",
+        "at::Tensor& eyeMOut(int64_t n, int64_t m, at::Tensor& out) {",
+    ],
+    "Uniform.cpp": [
+        "at::Tensor& uniformInPlace(at::Tensor& self, double from, double to, "
+        "std::optional<at::Generator> generator) {",
+    ],
+}
+
+
+@pytest.mark.parametrize("file", SIGNATURES)
+def test_signatures(result: tuple[Path, Tree, str], file: str) -> None:
+    text = (result[0] / NATIVE / file).read_text()
+    for line in SIGNATURES[file]:
+        assert f"\n{line}\n" in text
+    assert "PORTING: " in text
+    assert "namespace very_long_vendor_name::native {" in text
+    assert "openreg" not in text
+
+
+def test_overloads_that_pytorch_makes_of_others_have_no_kernel(result: tuple[Path, Tree, str]) -> None:
+    assert "PyTorch makes relu.out of other operators" in result[2]
+    assert "relu.out" not in (result[0] / NATIVE / "Relu.cpp").read_text()
+    assert "PyTorch makes arange, arange.out, arange.start of other operators" in result[2]
+
+
+def test_list(result: tuple[Path, Tree, str]) -> None:
+    project, before, _ = result
+    text = (project / LIST).read_text()
+    entries = re.findall(r'^(\w+)\("([\w.]+)", (\w+)\)$', text, re.MULTILINE)
+    assert max(Counter(schema for _, schema, _ in entries).values()) == 1
+    written = {
+        schema
+        for path in (project / NATIVE).glob("*.cpp")
+        if path.name in SIGNATURES or path.name == "Amax.cpp"
+        for schema in re.findall(r'm\.impl\("([\w.]+)"', path.read_text())
+    }
+    assert len(written) == 25
+    assert written <= {schema for how, schema, _ in entries if how == "NATIVE"}
+    assert ("NATIVE", "sum.IntList_out", "sum_IntList_out") in entries
+    # Where an operator was emulated its line has changed in place, and no other has.
+    old = (before[LIST].text or "").splitlines()
+    new = text.splitlines()
+    assert [line for line in old if line not in new] == [
+        line for line in old if line.startswith("EMULATED") and line.split('"')[1] in written
+    ]
+    assert new.index('NATIVE("gelu", gelu)') == old.index('EMULATED("gelu", gelu)')
+
+
+def test_tests_are_python(result: tuple[Path, Tree, str]) -> None:
+    project = result[0]
+    for name in ("gelu", "gelu_backward", "relu", "sum", "amax", "arange", "full", "add_tensor", "topk", "eye"):
+        text = (project / f"tests/test_{name}.py").read_text()
+        functions = {node.name for node in ast.parse(text).body if isinstance(node, ast.FunctionDef)}
+        assert "test_the_kernel_is_the_devices_own" in functions
+        assert "test_samples" in functions
+        assert "find(" in text
+    assert "test_gradients" in (project / "tests/test_gelu_backward.py").read_text()
+    assert "test_values" not in (project / "tests/test_gelu_backward.py").read_text()
+    assert '"gelu.default": ["gelu_.default", "gelu.out"],' in (project / "tests/test_gelu.py").read_text()
+
+
+def test_what_is_written_is_formatted(result: tuple[Path, Tree, str]) -> None:
+    assert format_cpp(result[0], check=True) > 0
+    for command in (["format", "--check"], ["check", "--no-cache"]):
+        done = subprocess.run(
+            [sys.executable, "-m", "ruff", *command, "."], cwd=result[0], capture_output=True, text=True, check=False
+        )
+        assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_porting_page_names_the_new_kernels(result: tuple[Path, Tree, str]) -> None:
+    page = (result[0] / "docs" / "porting.md").read_text()
+    assert "[csrc/aten/native/Gelu.cpp](../csrc/aten/native/Gelu.cpp), `Gelu`:" in page
+
+
+def test_next_steps(result: tuple[Path, Tree, str]) -> None:
+    project, _, output = result
+    assert f"  cd {project}\n" in output
+    assert "-m pip install --no-build-isolation --no-deps --editable ." in output
+    assert "-m pytest tests/test_gelu.py tests/test_gelu_backward.py" in output
+
+
+def test_refusals(fresh: Path) -> None:
+    """All that is wrong is said at once, and then nothing is written, for good operators either."""
+    before = read_project(fresh)
+    done = add_op(fresh, "gelu", "geluu", "xyzzy_plugh", "linear", "view", "_cudnn_rnn")
+    assert done.exit_code == 2
+    assert read_project(fresh) == before
+    assert "PyTorch has no operator aten::geluu. Did you mean gelu, " in done.output
+    assert "PyTorch has no operator aten::xyzzy_plugh. Look it up in torch.ops.aten." in done.output
+    assert re.search(
+        r"aten::linear needs no kernel, since PyTorch makes it of others .*: .*aten::(addmm|mm)", done.output
+    )
+    assert "uniform_" not in done.output
+    assert "aten::view only looks at memory in another way" in done.output
+    assert "aten::_cudnn_rnn has no kernel on the CPU" in done.output
+    assert "Traceback" not in done.output
+
+
+def test_existing_kernels_are_refused(fresh: Path) -> None:
+    before = read_project(fresh)
+    done = add_op(fresh, "abs", "silu", "empty", "linalg_eig")
+    assert done.exit_code == 1
+    assert "aten::abs_ has a kernel already, in csrc/aten/native/Abs.cpp: change it there." in done.output
+    assert "aten::empty.memory_format has a kernel already, in csrc/aten/Factories.cpp" in done.output
+    assert "aten::linalg_eig has a kernel already, in csrc/aten/native/HostOperators.cpp" in done.output
+    assert read_project(fresh) == before
+
+
+def test_the_same_twice_is_refused(result: tuple[Path, Tree, str]) -> None:
+    project = result[0]
+    before = read_project(project)
+    done = add_op(project, "gelu", "tanh", "tanh.out")
+    assert done.exit_code == 1
+    assert "aten::gelu has a kernel already, in csrc/aten/native/Gelu.cpp: change it there." in done.output
+    assert (
+        "aten::tanh has a kernel already, in csrc/aten/native/Tanh.cpp" in done.output
+    )  # asked for in different words
+    assert read_project(project) == before
+
+
+def test_a_users_file_is_not_overwritten(fresh: Path) -> None:
+    paths = (f"{NATIVE}/Silu.cpp", "tests/test_tanh.py")
+    for path in paths:
+        (fresh / path).write_text("mine\n")
+    before = read_project(fresh)
+    done = add_op(fresh, "silu", "tanh")
+    assert done.exit_code == 1
+    assert all(f"{path} is there already" in done.output for path in paths)
+    assert read_project(fresh) == before
+
+
+def break_page(project: Path) -> None:
+    (project / "docs" / "porting.py").write_text("raise SystemExit('no page today')\n")
+
+
+def break_list(project: Path) -> None:
+    (project / LIST).unlink()
+
+
+def break_helper(project: Path) -> None:
+    (project / NATIVE / "Reference.h").unlink()
+
+
+@pytest.mark.parametrize(
+    ("breaks", "message"),
+    [(break_page, "is as it was: no page today"), (break_list, "copier update"), (break_helper, "has no csrc")],
+)
+def test_a_failure_leaves_nothing_behind(fresh: Path, breaks: Callable[[Path], None], message: str) -> None:
+    breaks(fresh)
+    before = read_project(fresh)
+    done = add_op(fresh, "silu", "sigmoid")
+    assert done.exit_code == 1
+    assert message in done.output
+    assert read_project(fresh) == before
+
+
+def test_torch_of_another_series_is_refused(fresh: Path) -> None:
+    path = fresh / ".copier-answers.yml"
+    path.write_text(yaml.safe_dump(yaml.safe_load(path.read_text()) | {"torch_minor": "1.13"}))
+    done = add_op(fresh, "silu")
+    assert done.exit_code == 2
+    assert "installed torch 1.13, and there is none" in done.output
+    assert "and the project is for 1.13" in done.output
+    assert "--python" in done.output
+
+
+def test_interpreter_that_is_not_there(fresh: Path) -> None:
+    done = add_op(fresh, "silu", "--python", str(fresh / "none"))
+    assert done.exit_code == 2
+    assert f"{fresh / 'none'}: No such file" in done.output
+    assert 'pip install "torch==2.13.*" pyyaml' in done.output
+
+
+def test_outside_of_a_project(tmp_path: Path) -> None:
+    done = add_op(tmp_path, "silu")
+    assert done.exit_code == 2
+    assert "is not in a project" in done.output
