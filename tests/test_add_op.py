@@ -34,6 +34,7 @@ OPERATORS = (
     "topk",
     "uniform_",
     "eye",
+    "mm",
     "aten::gelu",
 )
 NATIVE = "csrc/aten/native"
@@ -70,8 +71,34 @@ def result(rendered: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Pa
 def test_files(result: tuple[Path, Tree, str]) -> None:
     project, before, output = result
     after = read_project(project)
-    stems = ("Gelu", "GeluBackward", "Relu", "Sum", "Amax", "Arange", "Full", "AddTensor", "Topk", "Uniform", "Eye")
-    tests = ("gelu", "gelu_backward", "relu", "sum", "amax", "arange", "full", "add_tensor", "topk", "uniform", "eye")
+    stems = (
+        "Gelu",
+        "GeluBackward",
+        "Relu",
+        "Sum",
+        "Amax",
+        "Arange",
+        "Full",
+        "AddTensor",
+        "Topk",
+        "Uniform",
+        "Eye",
+        "Mm",
+    )
+    tests = (
+        "gelu",
+        "gelu_backward",
+        "relu",
+        "sum",
+        "amax",
+        "arange",
+        "full",
+        "add_tensor",
+        "topk",
+        "uniform",
+        "eye",
+        "mm",
+    )
     new = {f"{NATIVE}/{stem}.cpp" for stem in stems} | {f"tests/test_{name}.py" for name in tests}
     assert after.keys() - before.keys() == new
     changed = {path for path in before if before[path] != after[path]}
@@ -83,6 +110,7 @@ SIGNATURES = {
     "Gelu.cpp": [
         "struct Gelu : at::meta::structured_gelu {",
         "  void impl(const at::Tensor& self, c10::string_view approximate, const at::Tensor& out) {",
+        "        launchPointwise<scalar_t, scalar_t>(*this, [by_tanh](scalar_t x_) -> scalar_t {",
         "    runReference<at::_ops::gelu_out>(self, approximate, out);",
         "at::Tensor gelu(const at::Tensor& self, c10::string_view approximate) {",
         "  return functional<Gelu>(self, approximate);",
@@ -146,6 +174,7 @@ def test_overloads_that_pytorch_makes_of_others_have_no_kernel(result: tuple[Pat
     assert "PyTorch makes relu.out of other operators" in result[2]
     assert "relu.out" not in (result[0] / NATIVE / "Relu.cpp").read_text()
     assert "PyTorch makes arange, arange.out, arange.start of other operators" in result[2]
+    assert "mm.dtype, mm.dtype_out left out: the CPU has no kernel" in result[2]
 
 
 def test_list(result: tuple[Path, Tree, str]) -> None:
@@ -156,10 +185,10 @@ def test_list(result: tuple[Path, Tree, str]) -> None:
     written = {
         schema
         for path in (project / NATIVE).glob("*.cpp")
-        if path.name in SIGNATURES or path.name == "Amax.cpp"
+        if path.name in SIGNATURES or path.name in {"Amax.cpp", "Mm.cpp"}
         for schema in re.findall(r'm\.impl\("([\w.]+)"', path.read_text())
     }
-    assert len(written) == 25
+    assert len(written) == 27
     assert written <= {schema for how, schema, _ in entries if how == "NATIVE"}
     assert ("NATIVE", "sum.IntList_out", "sum_IntList_out") in entries
     # Where an operator was emulated its line has changed in place, and no other has.

@@ -66,12 +66,7 @@ def add_op(operators: tuple[str, ...], folder: Path, python: Path | None, build:
     project = Project.find(folder)
     added, interpreter = command.add_operators(project, list(operators), python)
     for operator in added:
-        click.echo(f"aten::{operator.name}: {', '.join(operator.functions)}")
-        if operator.left:
-            click.echo(f"  PyTorch makes {', '.join(operator.left)} of other operators, so they need no kernel")
-        click.echo(f"  wrote {operator.kernel.as_posix()}")
-        how = f"PyTorch's samples for {', '.join(operator.tested_by)}" if operator.tested_by else "its own samples"
-        click.echo(f"  wrote {operator.test.as_posix()}, with {how}")
+        click.echo(command.summary(operator))
     click.echo("Listed as NATIVE in csrc/aten/operators.def.")
     steps = command.build_steps(interpreter, added)
     if build:

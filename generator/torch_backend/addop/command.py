@@ -32,18 +32,22 @@ class Added:
     Attributes:
         name: the operator, such as ``gelu``.
         functions: the overloads that have a kernel now.
-        left: overloads that PyTorch makes of these.
+        left: overloads that PyTorch makes of others.
+        unserved: overloads without a kernel on the CPU that could serve as a reference.
         kernel: the C++ file.
         test: the test.
-        tested_by: entries of PyTorch's database, or empty if the test has samples made from the schema alone.
+        opinfos: entries of PyTorch's database that the test takes samples from.
+        samples: the number of other samples that it has, made from the schemas.
     """
 
     name: str
     functions: list[str]
     left: list[str]
+    unserved: list[str]
     kernel: Path
     test: Path
-    tested_by: list[str]
+    opinfos: list[str]
+    samples: int
 
 
 @dataclass
@@ -106,7 +110,9 @@ def _plan(project: Project, operators: list[dict[str, Any]]) -> _Plan:
         plan.new[kernel] = kernel_source(project, operator)
         plan.new[test] = test_source(operator, kernel.name)
         opinfos = [opinfo["name"] for opinfo in operator["opinfos"]]
-        plan.added.append(Added(name, schemas, operator["left"], kernel, test, opinfos))
+        samples = len(operator["samples"])
+        left, unserved = operator["left"], operator["unserved"]
+        plan.added.append(Added(name, schemas, left, unserved, kernel, test, opinfos, samples))
     if problems:
         raise UserError("\n".join([*dict.fromkeys(problems), "Nothing was written."]))
     return plan
@@ -135,6 +141,22 @@ def _replace(path: Path, text: str, undo: ExitStack) -> None:
     before = path.read_bytes()
     undo.callback(path.write_bytes, before)
     path.write_text(text, encoding="utf-8", newline="\n")
+
+
+def summary(added: Added) -> str:
+    """Says what was added for an operator, and what was not."""
+    lines = [f"aten::{added.name}: {', '.join(added.functions)}"]
+    if added.left:
+        lines.append(f"  PyTorch makes {', '.join(added.left)} of other operators: no kernel needed")
+    if added.unserved:
+        lines.append(f"  {', '.join(added.unserved)} left out: the CPU has no kernel that could stand in for yours")
+    lines.append(f"  wrote {added.kernel.as_posix()}")
+    tested = [f"PyTorch's samples for {', '.join(added.opinfos)}"] if added.opinfos else []
+    tested += [f"{added.samples} samples made from the schemas"] if added.samples else []
+    lines.append(
+        f"  wrote {added.test.as_posix()}, with {' and '.join(tested) or 'a place for samples, which you write'}"
+    )
+    return "\n".join(lines)
 
 
 def build_steps(python: Path, added: list[Added]) -> list[list[str]]:

@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
+from functools import cache
 from importlib.resources import files
 from typing import Any
 
 import jinja2
+import yaml
 
 from torch_backend.project import Project
 
 from .spelling import function_name, pascal
 
-LAUNCH = "launch the device's kernel here with the addresses of the tensors, as in BiasRelu.cpp"
-TARGETS = {
+NOTES = {
     "functional": "",
     "mutable": "",
-    "inplace": ". It writes into its first argument",
-    "out": ". It writes into its last arguments, which may have to be resized",
+    "inplace": "It writes into its first argument.",
+    "out": "It writes into its last arguments, which may have to be resized.",
 }
 
 
@@ -32,6 +33,12 @@ def environment() -> jinja2.Environment:
 def read(name: str) -> str:
     """Returns the text of a file of this package."""
     return (files(__package__) / "files" / name).read_text(encoding="utf-8")
+
+
+@cache
+def _formulas() -> dict[str, Any]:
+    empty: dict[str, Any] = {"once": [], "capture": [], "steps": []}
+    return {name: empty | formula for name, formula in yaml.safe_load(read("formulas.yml")).items()}
 
 
 def functions_of(operator: dict[str, Any]) -> list[dict[str, Any]]:
@@ -52,11 +59,14 @@ def kernel_source(project: Project, operator: dict[str, Any]) -> str:
         | {
             "struct": pascal(group["class"]),
             "variants": [by_schema[variant["schema"]] for variant in group["variants"]],
+            "formula": _formulas().get(group["class"]) if group["inherits"] else None,
         }
         for group in operator["groups"]
     ]
-    plain = [by_schema[p["schema"]] | {"note": f"{LAUNCH}{TARGETS[p['kind']]}."} for p in operator["plain"]]
-    headers = [f"ATen/ops/{group['header']}_meta.h" for group in groups]
+    plain = [by_schema[p["schema"]] | {"note": NOTES[p["kind"]]} for p in operator["plain"]]
+    formulas = any(group["formula"] for group in groups)
+    headers = ["ATen/Dispatch.h", "ATen/OpMathType.h"] if formulas else []
+    headers += [f"ATen/ops/{group['header']}_meta.h" for group in groups]
     headers += [f"ATen/ops/{function['root']}_ops.h" for function in functions]
     headers.append("torch/library.h")
     return (
@@ -65,6 +75,7 @@ def kernel_source(project: Project, operator: dict[str, Any]) -> str:
         .render(
             name=operator["name"],
             namespace=project.device_name,
+            formulas=formulas,
             headers=list(dict.fromkeys(headers)),
             groups=groups,
             plain=plain,

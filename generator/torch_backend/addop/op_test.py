@@ -6,6 +6,8 @@ from typing import Any
 
 from .kernel import environment, functions_of, read
 
+LINE_LENGTH = 120
+
 # What tests by PyTorch's database check, and the mark of the entries that can be.
 CHECKS = {
     "values": "forward",
@@ -35,12 +37,22 @@ def test_source(operator: dict[str, Any], file: str) -> str:
             functions=functions_of(operator),
             opinfos=[opinfo["name"] for opinfo in opinfos],
             checks=_checks(opinfos),
-            samples=samples,
+            samples=[_sample(sample) for sample in samples],
             variants=_variants(operator),
             uses_tensor="tensor(" in texts,
             uses_torch="torch." in texts,
         )
     )
+
+
+def _sample(sample: dict[str, Any]) -> str:
+    """Returns an entry of SAMPLES, in one line if it is short enough, as the formatter wants it."""
+    arguments = sample["arguments"]
+    line = f'    ("{sample["op"]}", lambda device: given({", ".join(arguments)})),'
+    if len(line) <= LINE_LENGTH:
+        return line
+    head = ["    (", f'        "{sample["op"]}",', "        lambda device: given("]
+    return "\n".join([*head, *(f"            {argument}," for argument in arguments), "        ),", "    ),"])
 
 
 def _checks(opinfos: list[dict[str, Any]]) -> list[dict[str, str]]:

@@ -28,13 +28,15 @@ class Operator:
         name: as it was asked for, without a namespace.
         base: the name without an overload and the trailing underscore.
         kernels: groups of overloads. Those of a structured group share one body; others have the group None.
-        left: overloads that PyTorch makes of these.
+        left: overloads that PyTorch makes of others.
+        unserved: overloads without a kernel on the CPU that could serve as a reference.
     """
 
     name: str
     base: str
     kernels: Kernels
     left: list[str]
+    unserved: list[str]
 
     @property
     def functions(self) -> list[NativeFunction]:
@@ -47,6 +49,7 @@ class Operator:
             "name": self.name,
             "base": self.base,
             "left": self.left,
+            "unserved": self.unserved,
             "groups": [describe_group(group, functions) for group, functions in self.kernels if group is not None],
             "plain": [describe_plain(f) for group, functions in self.kernels if group is None for f in functions],
         }
@@ -92,8 +95,9 @@ class Schemas:
             groups = [self._group(f) for f in chosen]
             chosen = [f for f in wanted if f in chosen or (self._group(f) is not None and self._group(f) in groups)]
         kernels = self._arrange(chosen)
-        left = [str(f.func.name) for f in overloads if f not in chosen]
-        return Operator(name, family, kernels, left)
+        rest = [f for f in overloads if f not in chosen]
+        left = [str(f.func.name) for f in rest if self._composite(f)]
+        return Operator(name, family, kernels, left, [str(f.func.name) for f in rest if not self._composite(f)])
 
     def _select(self, name: str) -> tuple[str, list[NativeFunction]]:
         """Returns the name of a family and the overloads meant."""
@@ -121,7 +125,9 @@ class Schemas:
     @staticmethod
     def _composite(function: NativeFunction) -> bool:
         return bool(
-            function.has_composite_explicit_autograd_kernel
+            "generated" in function.tags
+            or function.has_composite_implicit_autograd_kernel
+            or function.has_composite_explicit_autograd_kernel
             or function.has_composite_explicit_autograd_non_functional_kernel
         )
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <ATen/TensorIterator.h>
 #include <ATen/core/Tensor.h>
 
 #include <optional>
@@ -62,6 +63,18 @@ struct Reference<Op, R(Args...)> {
 template <class Op, class... Given>
 decltype(auto) runReference(const Given&... given) {
   return Reference<Op>::call(given...);
+}
+
+// Whether all operands of an element-wise kernel are of one real floating-point type and on the device: numbers may be on
+// the host, and PyTorch converts among dtypes for the CPU only.
+inline bool hasPlainOperands(const at::TensorIteratorBase& iterator) {
+  const auto dtype = iterator.dtype(0);
+  for (int i = 0; i < iterator.ntensors(); ++i) {
+    if (iterator.device(i).type() != kDeviceType || iterator.dtype(i) != dtype) {
+      return false;
+    }
+  }
+  return dtype == at::kDouble || dtype == at::kFloat || dtype == at::kHalf || dtype == at::kBFloat16;
 }
 
 // What no factory function of this device can make.

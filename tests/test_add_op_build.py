@@ -1,0 +1,76 @@
+"""Builds the example with operators from `torch-backend add-op`, and runs the tests that came with them."""
+
+from __future__ import annotations
+
+import json
+import shutil
+
+import pytest
+from click.testing import CliRunner
+from torch_backend.cli import main
+from torch_backend.environment import create_environment
+from torch_backend.example import Example
+from torch_backend.trees import read_project
+
+from .test_build import SCRATCH, _sync
+
+pytestmark = pytest.mark.build
+
+# Element-wise and its gradient, without a structured kernel, a reduction, factories, several results, random numbers.
+OPERATORS = ("gelu", "gelu_backward", "relu", "sum", "arange", "full", "add.Tensor", "topk", "uniform_")
+
+# Each operator by the way users call it; none of it may be left to the fallback.
+CALLS = """
+import json, torch
+from torch.nn import functional as F
+device = torch._C._get_privateuse1_backend_name()
+operators = torch.get_device_module(device).operators
+x = torch.ones(3, 4, device=device, requires_grad=True)
+grad = torch.ones(4, device=device)
+operators.reset_fallback_counts()
+with torch.no_grad():
+    torch.empty(3, device=device).uniform_()
+    torch.topk(F.relu(x) + x, 2)
+    torch.full((2,), 1.5, device=device)
+    torch.arange(3, device=device)
+with operators.fallback_policy("error"):
+    F.gelu(x).sum(0).backward(grad)
+print(json.dumps(list(operators.fallback_counts())))
+"""
+
+# A graph with kernels that have no code of the device's own yet.
+CAPTURE = """
+import torch
+device = torch.accelerator.current_accelerator().type
+x = torch.ones(3, 4, dtype=torch.int64, device=device)
+graph, stream = torch.accelerator.Graph(), torch.Stream()
+with stream, graph:
+    y = torch.relu(x).sum(0)
+for value, expected in ((-5, 0), (2, 6)):
+    x.fill_(value)
+    graph.replay()
+    assert y.tolist() == [expected] * 4, y
+"""
+
+
+def test_added_operators(example: Example, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> None:
+    folder = SCRATCH / "add_op"
+    project = folder / "project"
+    _sync(read_project(example.folder), project)
+    shutil.rmtree(folder / "venv", ignore_errors=True)
+    environment = create_environment(folder / "venv")
+    monkeypatch.delenv("PYTHONPATH", raising=False)
+    for name, value in environment.variables({"TORCH_DEVICE_BACKEND_AUTOLOAD": "1"}).items():
+        monkeypatch.setenv(name, value)
+
+    arguments = ["--project", str(project), "--python", str(environment.python), "--build"]
+    result = CliRunner().invoke(main, ["add-op", *OPERATORS, *arguments])
+    out, err = capfd.readouterr()
+    assert result.exit_code == 0, result.output + out[-8000:] + err[-4000:]
+    print(out.splitlines()[-1])
+
+    environment.run("-m", "pytest", "-q", "tests/test_operator_list.py", "tests/test_docs.py", cwd=project)
+    capfd.readouterr()
+    environment.run("-c", CALLS, cwd=folder)
+    assert json.loads(capfd.readouterr().out) == []
+    environment.run("-c", CAPTURE, cwd=folder)
