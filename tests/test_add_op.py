@@ -237,7 +237,7 @@ def test_next_steps(result: tuple[Path, Tree, str]) -> None:
 def test_refusals(fresh: Path) -> None:
     """All that is wrong is said at once, and then nothing is written, for good operators either."""
     before = read_project(fresh)
-    done = add_op(fresh, "gelu", "geluu", "xyzzy_plugh", "linear", "view", "_cudnn_rnn")
+    done = add_op(fresh, "gelu", "geluu", "xyzzy_plugh", "linear", "view", "_cudnn_rnn", "sum.out", "torchvision::nms")
     assert done.exit_code == 2
     assert read_project(fresh) == before
     assert "PyTorch has no operator aten::geluu. Did you mean gelu, " in done.output
@@ -248,6 +248,8 @@ def test_refusals(fresh: Path) -> None:
     assert "uniform_" not in done.output
     assert "aten::view only looks at memory in another way" in done.output
     assert "aten::_cudnn_rnn has no kernel on the CPU" in done.output
+    assert "aten::sum.out needs no kernel, since PyTorch makes it of aten::sum: add that one." in done.output
+    assert "torchvision::nms is not one of PyTorch's own operators" in done.output
     assert "Traceback" not in done.output
 
 

@@ -13,7 +13,7 @@ def describe(names: list[str]) -> dict[str, Any]:
     """Returns for each name either ``{"operator": ...}`` or ``{"refused": sentence}``, and the version of torch."""
     import torch
 
-    from .opinfo import databases_entries
+    from .opinfo import database_entries
     from .samples import find_samples
 
     schemas = Schemas()
@@ -26,7 +26,7 @@ def describe(names: list[str]) -> dict[str, Any]:
             continue
         description = operator.describe()
         description["samples"] = find_samples(operator)
-        description["opinfos"] = databases_entries(operator.base)
+        description["opinfos"] = database_entries(operator.base)
         answers[name] = {"operator": description}
     return {"torch": torch.__version__, "operators": answers}
 

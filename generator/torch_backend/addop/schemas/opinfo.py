@@ -18,7 +18,7 @@ def _database() -> list[Any]:
     return list(op_db)
 
 
-def databases_entries(base: str) -> list[dict[str, Any]]:
+def database_entries(base: str) -> list[dict[str, Any]]:
     """Returns the entries whose forward or backward is the operator, and what they can be tested for."""
     entries = []
     for op in _database():

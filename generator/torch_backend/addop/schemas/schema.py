@@ -78,7 +78,14 @@ class Schemas:
             RefusedError: there is no such operator, or PyTorch makes it of others.
         """
         name = asked.removeprefix("aten::")
+        if "::" in name:
+            raise RefusedError(
+                f"{name} is not one of PyTorch's own operators, whose namespace is aten: "
+                "write its kernel by hand, with csrc/aten/native/BiasRelu.cpp as a model."
+            )
         family, overloads = self._select(name)
+        if any("generated" in f.tags and str(f.func.name) == name for f in overloads):
+            raise RefusedError(f"aten::{name} needs no kernel, since PyTorch makes it of aten::{family}: add that one.")
         wanted = [f for f in overloads if "generated" not in f.tags]
         if views := [str(f.func.name) for f in wanted if f.is_view_op]:
             raise RefusedError(
