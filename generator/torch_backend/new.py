@@ -17,7 +17,7 @@ from .git import Git
 from .project import Project
 from .render import copy, create_project
 from .source import Source
-from .transplant import interruptible
+from .transplant import interruptible, point_of_no_return
 
 _DECORATION = {"torch", "pytorch", "backend"}
 _UNVERSIONED = (
@@ -90,6 +90,7 @@ def create(new: New) -> None:
             raise UserError("Nothing was written.")
         if new.git:
             notes.extend(_start_history(rendered, above, str(answers.get("_commit", "")), new.folder))
+        point_of_no_return()
 
     def render(template: Source | str, ref: str | None) -> None:
         suggestions = {"vendor_name": guess} if guess else {}

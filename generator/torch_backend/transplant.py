@@ -24,9 +24,14 @@ _SIGNALS = [getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if
 
 
 @contextmanager
-def _handling(handler: object) -> Iterator[None]:
+def interruptible() -> Iterator[None]:
+    """Makes a request to end the process an exception, so that scratch folders are removed."""
+
+    def stop(number: int, frame: FrameType | None) -> None:
+        raise KeyboardInterrupt
+
     try:
-        before = {number: signal.signal(number, handler) for number in _SIGNALS}  # type: ignore[arg-type]
+        before = {number: signal.signal(number, stop) for number in _SIGNALS}
     except ValueError:  # not the main thread, which alone gets signals
         yield
         return
@@ -34,25 +39,14 @@ def _handling(handler: object) -> Iterator[None]:
         yield
     finally:
         for number, old in before.items():
-            signal.signal(number, old if old is not None else signal.SIG_DFL)
+            signal.signal(number, signal.SIG_DFL if old is None else old)
 
 
-@contextmanager
-def interruptible() -> Iterator[None]:
-    """Makes a request to end the process an exception, so that scratch folders are removed."""
-
-    def stop(number: int, frame: FrameType | None) -> None:
-        raise KeyboardInterrupt
-
-    with _handling(stop):
-        yield
-
-
-@contextmanager
-def uninterrupted() -> Iterator[None]:
-    """Ignores requests to end the process, for the instant in which a half of the work would be worse."""
-    with _handling(signal.SIG_IGN):
-        yield
+def point_of_no_return() -> None:
+    """Ignores requests to end the process until ``interruptible`` ends: half of the work would be worse."""
+    with suppress(ValueError):
+        for number in _SIGNALS:
+            signal.signal(number, signal.SIG_IGN)
 
 
 def transplant(merged: Merged, project: Path) -> None:
@@ -74,18 +68,18 @@ def transplant(merged: Merged, project: Path) -> None:
             if kind != "D":
                 (new / path).parent.mkdir(parents=True, exist_ok=True)
                 shutil.copy2(merged.folder / path, new / path, follow_symlinks=False)
-        with uninterrupted():
-            done: list[tuple[Path, Path]] = []
-            try:
-                _swap(merged.changes, project, new, old, done)
-                if conflicts:
-                    Git(project).run("update-index", "-z", "--index-info", given=conflicts)
-            except BaseException:
-                for source, target in reversed(done):
-                    source.parent.mkdir(parents=True, exist_ok=True)
-                    target.rename(source)
-                    _prune(target.parent, project)
-                raise
+        point_of_no_return()
+        done: list[tuple[Path, Path]] = []
+        try:
+            _swap(merged.changes, project, new, old, done)
+            if conflicts:
+                Git(project).run("update-index", "-z", "--index-info", given=conflicts)
+        except BaseException:
+            for source, target in reversed(done):
+                source.parent.mkdir(parents=True, exist_ok=True)
+                target.rename(source)
+                _prune(target.parent, project)
+            raise
 
 
 def _swap(changes: dict[str, str], project: Path, new: Path, old: Path, done: list[tuple[Path, Path]]) -> None:

@@ -124,11 +124,12 @@ def update(
             seeds=seed_patterns(config, project.answers),
             moved=lambda path: migrations.rename(path, moves),
         ) as merged:
+            notes = [printable(step.note.strip()) for step in steps if step.note]
+            done = Update(current.name, target.name, news(repository, current, target), notes, merged)
             if not dry_run:
                 require_clean(project)  # still
                 transplant(merged, project.root)
-            notes = [printable(step.note.strip()) for step in steps if step.note]
-            return Update(current.name, target.name, news(repository, current, target), notes, merged)
+            return done
 
 
 def _answers_with(data: Mapping[str, str], config: Mapping[str, Any]) -> dict[str, str]:
@@ -269,5 +270,5 @@ def guarded() -> Iterator[None]:
     except KeyboardInterrupt as error:
         raise UserError(f"Interrupted. {UNTOUCHED}", INTERRUPTED) from error
     except OSError as error:
-        where = f": {error.filename}" if error.filename else ""
+        where = f": {error.filename2 or error.filename}" if error.filename else ""
         raise UserError(f"{error.strerror or error}{where}. {UNTOUCHED}", 2) from error
