@@ -22,7 +22,8 @@ from .transplant import interruptible, point_of_no_return
 _DECORATION = {"torch", "pytorch", "backend"}
 _UNVERSIONED = (
     "The template is not a clean git checkout, so the project does not know its version: "
-    "`torch-backend update` will not work on it."
+    "`torch-backend update` will not work on it. For a project that can be updated, give --template the address of the "
+    "template's git repository."
 )
 
 
