@@ -106,7 +106,7 @@ def test_unknown_names(project: Path, command: str) -> None:
     before = snapshot(project)
     near = run(command, "benchmark", "--project", str(project))
     assert near.exit_code == 2
-    assert "no feature benchmark in version v1.1.0: did you mean benchmarks? It has benchmarks, docs." in near.output
+    assert "no feature benchmark in version v1.1.0: did you mean benchmarks? It has benchmarks, docs" in near.output
     assert "no feature xyz in version v1.1.0. It has" in run(command, "xyz", "--project", str(project)).output
     assert snapshot(project) == before
 
