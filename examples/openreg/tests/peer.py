@@ -48,6 +48,7 @@ def values(name: str) -> Any:
 
 def fill(name: str, value: float) -> None:
     _kept[name].detach().fill_(value)
+    torch.accelerator.synchronize()
 
 
 def describe(name: str) -> dict[str, Any]:
@@ -117,6 +118,7 @@ def double_each(*tensors: torch.Tensor) -> None:
     """The target of a process of its own."""
     for x in tensors:
         x.detach().mul_(2)
+    torch.accelerator.synchronize()
 
 
 def die() -> None:

@@ -70,6 +70,7 @@ def test_both_see_what_the_other_writes(device: str, other: Peer) -> None:
     other(peer.fill, "x", 7)
     assert x.tolist() == [7] * 10
     x.add_(1)
+    torch.accelerator.synchronize()
     assert other(peer.values, "x") == [8] * 10
     other(peer.drop, "x")
 
@@ -79,6 +80,7 @@ def test_tensor_made_by_the_other(device: str, other: Peer) -> None:
     assert x.device == torch.device(device, 0)
     assert (x * 2).tolist() == [2.0, 4.0, 6.0]
     x.zero_()
+    torch.accelerator.synchronize()
     assert other(peer.values, "x") == [0.0, 0.0, 0.0]
     other(peer.drop, "x")
     assert x.tolist() == [0.0, 0.0, 0.0], "what was received outlives the sender's own tensor"
@@ -263,6 +265,7 @@ def test_pass_on_what_was_received(device: str, other: Peer) -> None:
     made = other(peer.make, "made", [1, 2], device)
     other(peer.keep, "echo", made)
     made.fill_(5)
+    torch.accelerator.synchronize()
     del made
     assert other(peer.values, "made") == other(peer.values, "echo") == [5, 5]
     other(peer.drop, "made", "echo")

@@ -73,9 +73,8 @@ Block* DeviceCache::find(const Request& request, Lock& lock) {
     releaseOversize(request, lock);
     block = retry();
   }
-  if (block == nullptr) {
-    releaseCached(lock, request.context);
-    block = retry();
+  for (bool more = true; block == nullptr && more; block = retry()) {
+    more = releaseCached(lock, request.context);  // meanwhile others may have freed more
   }
   return block;
 }

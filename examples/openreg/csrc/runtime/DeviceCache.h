@@ -75,11 +75,11 @@ class DeviceCache {
   Lock lockRelease(Lock& lock);
   void collectGarbage(Lock& lock, const Context& context);
   void releaseOversize(const Request& request, Lock& lock);
-  void releaseCached(Lock& lock, const Context& context, c10::MempoolId_t id = {0, 0});
+  bool releaseCached(Lock& lock, const Context& context, c10::MempoolId_t id = {0, 0});
   void takeWholeSegments(BlockPool& pool, std::vector<Block*>& blocks, size_t least = 0);
   template <class Order>
   void releaseSome(size_t bytes, size_t least, Order order, Lock& lock, const Context& context);
-  void release(std::vector<Block*> blocks, Lock& lock, const Context& context);
+  size_t release(std::vector<Block*> blocks, Lock& lock, const Context& context);
   void forgetSegment(Block* block, const Context& context);
   bool finishWorkOn(c10::StreamId id) const;
 

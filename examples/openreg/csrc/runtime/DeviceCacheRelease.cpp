@@ -115,7 +115,8 @@ DeviceCache::Lock DeviceCache::lockRelease(Lock& lock) {
   return releasing;
 }
 
-void DeviceCache::releaseCached(Lock& lock, const Context& context, c10::MempoolId_t id) {
+// Whether there was anything to give back.
+bool DeviceCache::releaseCached(Lock& lock, const Context& context, c10::MempoolId_t id) {
   const bool all = id == c10::MempoolId_t(0, 0);
   finishEvents(lock);
   std::vector<Block*> blocks;
@@ -130,8 +131,9 @@ void DeviceCache::releaseCached(Lock& lock, const Context& context, c10::Mempool
       takeWholeSegments(pool.large, blocks);
     }
   });
-  release(std::move(blocks), lock, context);
+  const size_t released = release(std::move(blocks), lock, context);
   private_pools_.forEachUnused([](PrivatePool&) {});  // forgets those that are empty now
+  return released > 0;
 }
 
 // Moves the blocks that are all of their segment, and at least so many bytes, from the pool to `blocks`.
@@ -191,10 +193,11 @@ bool DeviceCache::finishWorkOn(c10::StreamId id) const {
   return true;
 }
 
-// The blocks, each all of its segment and in no pool, go back to the device; those that cannot, to their pools.
-void DeviceCache::release(std::vector<Block*> blocks, Lock& lock, const Context& context) {
+// The blocks, each all of its segment and in no pool, go back to the device; those that cannot, to their pools. Returns how
+// many went back.
+size_t DeviceCache::release(std::vector<Block*> blocks, Lock& lock, const Context& context) {
   if (blocks.empty()) {
-    return;
+    return 0;
   }
   size_t released = 0;  // as many at the beginning of `blocks`
   std::exception_ptr error;
@@ -220,6 +223,7 @@ void DeviceCache::release(std::vector<Block*> blocks, Lock& lock, const Context&
   if (error) {
     std::rethrow_exception(error);
   }
+  return released;
 }
 
 void DeviceCache::forgetSegment(Block* block, const Context& context) {
