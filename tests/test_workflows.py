@@ -1,22 +1,17 @@
-"""The workflows of a rendered project: real linters accept them, and what their scripts do is tried with stand-ins."""
+"""The workflows of a rendered project: linters accept them, what they refer to is there, and they may do little."""
 
 from __future__ import annotations
 
 import json
-import os
 import re
-import shutil
 import subprocess
-import sys
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
-import yaml
 from torch_backend.source import Source
 
 from .conftest import MATRIX, render_into
+from .workflow_files import events, jobs, load, run, steps, workflows
 
 NAMES = ["acme", "hostile"]
 # Which jobs may do more than read the repository, and for what.
@@ -39,68 +34,6 @@ FORMS = {
 def project(request: pytest.FixtureRequest, source: Source, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A project with workflows, under a name; tests must not change it."""
     return render_into(source, tmp_path_factory.mktemp(request.param) / "project", **MATRIX[request.param])
-
-
-def run(*command: str | Path, cwd: Path, env: dict[str, str] | None = None) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        list(map(str, command)), cwd=cwd, env=os.environ | (env or {}), capture_output=True, text=True, check=False
-    )
-
-
-def load(path: Path) -> dict[str, Any]:
-    loaded: dict[str, Any] = yaml.safe_load(path.read_text(encoding="utf-8"))
-    return loaded
-
-
-def workflows(project: Path) -> dict[str, dict[str, Any]]:
-    found = {path.name: load(path) for path in sorted((project / ".github" / "workflows").iterdir())}
-    assert set(found) == {"ci.yml", "lint.yml", "nightly.yml", "pytorch.yml", "wheels.yml"}
-    return found
-
-
-def events(workflow: dict[Any, Any]) -> dict[str, Any]:
-    """What starts a workflow; YAML reads the key ``on`` as true."""
-    found: dict[str, Any] = workflow[True]
-    return found
-
-
-def jobs(project: Path) -> Iterator[tuple[str, str, dict[str, Any]]]:
-    for name, workflow in workflows(project).items():
-        for job, content in workflow["jobs"].items():
-            yield name, job, content
-
-
-def steps(project: Path) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Every step with the place it stands at, those of the composite action included."""
-    for name, job, content in jobs(project):
-        for step in content["steps"]:
-            yield f"{name}, {job}", step
-    for step in load(project / ".github" / "actions" / "setup" / "action.yml")["runs"]["steps"]:
-        yield "setup", step
-
-
-def step_named(project: Path, name: str) -> str:
-    (script,) = [step["run"] for _, step in steps(project) if step.get("name") == name]
-    return str(script)
-
-
-def bash(script: str, cwd: Path, env: dict[str, str]) -> subprocess.CompletedProcess[str]:
-    """Runs the script of a step as GitHub does."""
-    return run("bash", "--noprofile", "--norc", "-eo", "pipefail", "-c", script, cwd=cwd, env=env)
-
-
-def stand_in(folder: Path, name: str, answers: str = "") -> dict[str, str]:
-    """A command that writes its arguments to ``calls``, one call a line; gives the environment that finds it."""
-    folder.mkdir(exist_ok=True)
-    command = folder / name
-    command.write_text(f"#!/bin/sh\necho \"$*\" >> '{folder}/calls'\n{answers}\n", encoding="utf-8")
-    command.chmod(0o755)
-    return {"PATH": f"{folder}{os.pathsep}{os.environ['PATH']}"}
-
-
-def calls(folder: Path) -> list[str]:
-    path = folder / "calls"
-    return path.read_text(encoding="utf-8").splitlines() if path.exists() else []
 
 
 # ---------------------------------------------------------------- linters
@@ -238,92 +171,6 @@ def test_matrix_spans_the_range(project: Path) -> None:
     done = run("cibuildwheel", "--platform", "linux", "--archs", "x86_64", "--print-build-identifiers", cwd=project)
     wanted = [f"cp{version.replace('.', '')}-manylinux_x86_64" for version in matrix["python"]]
     assert done.stdout.split() == wanted, done.stderr
-
-
-# ---------------------------------------------------------------- what their scripts do
-
-
-@pytest.mark.parametrize(
-    ("torch", "expected"),
-    [
-        ("oldest", "-m pip install torch==2.13.0 --index-url https://download.pytorch.org/whl/cpu"),
-        ("newest", "-m pip install torch==2.13.* --index-url https://download.pytorch.org/whl/cpu"),
-        ("nightly", "-m pip install --pre torch --index-url https://download.pytorch.org/whl/nightly/cpu"),
-        ("none", "-m pip install --upgrade pip"),
-    ],
-)
-def test_which_torch_is_installed(project: Path, tmp_path: Path, torch: str, expected: str) -> None:
-    env = stand_in(tmp_path / "bin", "python") | {"TORCH": torch}
-    done = bash(step_named(project, "Install torch"), project, env)
-    assert done.returncode == 0, done.stderr
-    assert calls(tmp_path / "bin")[-1] == expected
-
-
-def test_unknown_torch_is_refused(project: Path, tmp_path: Path) -> None:
-    env = stand_in(tmp_path / "bin", "python") | {"TORCH": "newst"}
-    done = bash(step_named(project, "Install torch"), project, env)
-    assert done.returncode == 1
-    assert "use oldest, newest, nightly or none" in done.stdout
-
-
-@pytest.mark.parametrize(
-    ("result", "open_issue", "expected"),
-    [
-        ("failure", "", ["issue list", "label create", "issue create"]),
-        ("cancelled", "", ["issue list", "label create", "issue create"]),
-        ("failure", "17", ["issue list", "issue comment 17"]),
-        ("success", "17", ["issue list", "issue close 17"]),
-        ("success", "", ["issue list"]),
-    ],
-)
-def test_nightly_keeps_one_issue(
-    project: Path, tmp_path: Path, result: str, open_issue: str, expected: list[str]
-) -> None:
-    answer = f'if [ "$2" = list ]; then echo {open_issue}; fi'
-    env = stand_in(tmp_path / "bin", "gh", answer)
-    env |= {"LABEL": "nightly-torch", "RESULT": result, "TORCH": "2.99.0.dev1", "RUN": "https://example.com/run"}
-    done = bash(step_named(project, "Open, continue or close the issue"), tmp_path, env)
-    assert done.returncode == 0, done.stderr
-    made = calls(tmp_path / "bin")
-    assert len(made) == len(expected)
-    for call, start in zip(made, expected, strict=True):
-        assert call.startswith(start)
-    if len(made) > 1:
-        assert "torch 2.99.0.dev1" in made[-1]
-        assert f"*{result}*" in made[-1]
-        assert "https://example.com/run" in made[-1]
-
-
-@pytest.mark.parametrize(("tag", "code"), [("v0.1.0", 0), ("v0.1.1", 1), ("v0.1", 1), ("v0x1.0", 1)])
-def test_tag_must_be_the_version(project: Path, tag: str, code: int) -> None:
-    done = bash(step_named(project, "Compare the tag with the version"), project, {"GITHUB_REF_NAME": tag})
-    assert done.returncode == code
-    assert (tag in done.stdout) == bool(code)
-
-
-def test_project_is_aimed_at_another_torch(project: Path, tmp_path: Path) -> None:
-    """With a torch that is only its metadata."""
-    copy = tmp_path / "project"
-    shutil.copytree(project, copy)
-    metadata = tmp_path / "site" / "torch-2.99.0.dev20991231+cpu.dist-info" / "METADATA"
-    metadata.parent.mkdir(parents=True)
-    metadata.write_text("Metadata-Version: 2.1\nName: torch\nVersion: 2.99.0.dev20991231+cpu\n")
-    script = copy / ".github" / "scripts" / "use_installed_torch.py"
-    done = run(sys.executable, script, cwd=tmp_path, env={"PYTHONPATH": str(tmp_path / "site")})
-    assert done.stdout == "version=2.99.0.dev20991231+cpu\n", done.stderr
-    (build_info,) = copy.glob("python/*/_build_info.py")
-    assert 'TORCH_MINOR = "2.99"\n' in build_info.read_text(encoding="utf-8")
-    text = (copy / "pyproject.toml").read_text(encoding="utf-8")
-    assert 'dependencies = ["torch"]\n' in text
-    assert 'requires = ["scikit-build-core>=1.1,<2", "torch"]\n' in text
-    changed = [
-        p for p in copy.rglob("*") if p.is_file() and p.read_bytes() != (project / p.relative_to(copy)).read_bytes()
-    ]
-    assert {p.name for p in changed} == {"_build_info.py", "pyproject.toml"}
-    (copy / "pyproject.toml").write_text("[project]\n")
-    done = run(sys.executable, script, cwd=tmp_path, env={"PYTHONPATH": str(tmp_path / "site")})
-    assert done.returncode == 1
-    assert "tell this script" in done.stderr
 
 
 # ---------------------------------------------------------------- the feature
