@@ -321,6 +321,14 @@ def test_torch_of_another_series_is_refused(fresh: Path) -> None:
     assert "--python" in done.output
 
 
+def test_an_operator_whose_cpu_kernel_crashes_on_samples(fresh: Path) -> None:
+    """The CPU's batch normalisation reads through null pointers if it is given no statistics."""
+    done = add_op(fresh, "native_batch_norm")
+    assert done.exit_code == 0, done.output
+    assert "wrote tests/test_native_batch_norm.py, with PyTorch's samples for native_batch_norm" in done.output
+    assert "samples made from the schemas" not in done.output
+
+
 def test_interpreter_that_is_not_there(fresh: Path) -> None:
     done = add_op(fresh, "silu", "--python", str(fresh / "none"))
     assert done.exit_code == 2

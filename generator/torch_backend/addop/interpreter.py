@@ -12,6 +12,8 @@ from typing import Any
 from torch_backend.errors import UserError
 from torch_backend.project import Project
 
+NO_SAMPLES = "--no-samples"
+
 # Importing torch would take seconds.
 CHECK = """
 from importlib.metadata import version
@@ -76,7 +78,28 @@ def describe(python: Path, names: list[str]) -> dict[str, dict[str, Any]]:
     Raises:
         UserError: it could not be asked.
     """
-    done = _run(python, "-m", "schemas", *names, path=str(Path(__file__).parent))
+    done = _ask(python, names)
+    if _crashed(done):
+        # Some of the CPU's kernels do not survive arguments that were made from a schema: leave those without samples.
+        answers: dict[str, dict[str, Any]] = {}
+        for name in names:
+            done = _ask(python, [name])
+            if _crashed(done):
+                done = _ask(python, [NO_SAMPLES, name])
+            answers |= _answers(python, done)
+        return answers
+    return _answers(python, done)
+
+
+def _ask(python: Path, arguments: list[str]) -> subprocess.CompletedProcess[str]:
+    return _run(python, "-m", "schemas", *arguments, path=str(Path(__file__).parent))
+
+
+def _crashed(done: subprocess.CompletedProcess[str]) -> bool:
+    return done.returncode != 0 and "Traceback" not in done.stderr
+
+
+def _answers(python: Path, done: subprocess.CompletedProcess[str]) -> dict[str, dict[str, Any]]:
     if done.returncode != 0:
         raise UserError(f"The schemas of torch cannot be read with {python}:\n{done.stderr.strip()[-2000:]}", 2)
     answers: dict[str, dict[str, Any]] = json.loads(done.stdout.splitlines()[-1])["operators"]

@@ -9,7 +9,7 @@ from typing import Any
 from .schema import RefusedError, Schemas
 
 
-def describe(names: list[str]) -> dict[str, Any]:
+def describe(names: list[str], *, samples: bool = True) -> dict[str, Any]:
     """Returns for each name either ``{"operator": ...}`` or ``{"refused": sentence}``, and the version of torch."""
     import torch
 
@@ -25,11 +25,12 @@ def describe(names: list[str]) -> dict[str, Any]:
             answers[name] = {"refused": str(refused)}
             continue
         description = operator.describe()
-        description["samples"] = find_samples(operator)
+        description["samples"] = find_samples(operator) if samples else []
         description["opinfos"] = database_entries(operator.base)
         answers[name] = {"operator": description}
     return {"torch": torch.__version__, "operators": answers}
 
 
 if __name__ == "__main__":
-    json.dump(describe(sys.argv[1:]), sys.stdout)
+    wanted = [argument for argument in sys.argv[1:] if argument != "--no-samples"]
+    json.dump(describe(wanted, samples=len(wanted) == len(sys.argv) - 1), sys.stdout)

@@ -6,6 +6,8 @@ import warnings
 from functools import cache
 from typing import Any
 
+import torch
+
 
 @cache
 def _database() -> list[Any]:
@@ -30,6 +32,7 @@ def database_entries(base: str) -> list[dict[str, Any]]:
             {
                 "name": op.full_name,
                 "forward": forward,
+                "values": torch.float32 in op.supported_dtypes("cpu"),
                 "gradients": bool(op.supports_autograd),
                 "in_place": op.inplace_variant is not None,
                 "out": bool(op.supports_out),

@@ -26,6 +26,7 @@ SHAPES: tuple[tuple[tuple[int, ...], ...], ...] = (
     ((2, 3, 8, 8), (4, 3, 3, 3)),
     ((5, 4), (3, 4), (4, 5)),
     ((3, 4), (4,)),
+    ((3, 4), (3,)),
     ((4,),),
 )
 INTEGERS = (1, 3, 0)
@@ -154,21 +155,21 @@ def _text(
     if isinstance(kind, OptionalType):
         return "None"
     if isinstance(kind, ListType):
+        if isinstance(kind.elem, OptionalType):
+            return "[tensor(2, dtype=torch.int64)]"  # indices
         one = _text(argument, kind.elem, next_shape, next_scalar, integer, dtype)
         return None if one is None else f"[{', '.join([one] * (kind.size or 2))}]"
-    if not isinstance(kind, BaseType):
-        return None
-    if kind.name == BaseTy.Tensor:
+    if kind == BaseType(BaseTy.Tensor):
         chosen = "int64" if argument.name in INDICES else dtype
         suffix = "" if chosen == "float32" else f", dtype=torch.{chosen}"
         return f"tensor({', '.join(map(str, next_shape()))}{suffix})"
-    if kind.name == BaseTy.Scalar:
+    if kind == BaseType(BaseTy.Scalar):
         return str(next_scalar())
     simple = {
-        BaseTy.float: "0.5",
-        BaseTy.int: str(integer),
-        BaseTy.SymInt: str(integer),
-        BaseTy.bool: "False",
-        BaseTy.ScalarType: f"torch.{dtype}",
+        BaseType(BaseTy.float): "0.5",
+        BaseType(BaseTy.int): str(integer),
+        BaseType(BaseTy.SymInt): str(integer),
+        BaseType(BaseTy.bool): "False",
+        BaseType(BaseTy.ScalarType): f"torch.{dtype}",
     }
-    return simple.get(kind.name)
+    return simple.get(kind)
