@@ -33,12 +33,12 @@ struct Kind {
   DispatchKey device;
 };
 
-constexpr std::array<Kind, 4> kKinds{{
-    {DispatchKey::SparseCPU, DispatchKey::SparsePrivateUse1},
-    {DispatchKey::SparseCsrCPU, DispatchKey::SparseCsrPrivateUse1},
-    {DispatchKey::QuantizedCPU, DispatchKey::QuantizedPrivateUse1},
-    {DispatchKey::NestedTensorCPU, DispatchKey::NestedTensorPrivateUse1},
-}};
+constexpr std::array kKinds = {
+    Kind{DispatchKey::SparseCPU, DispatchKey::SparsePrivateUse1},
+    Kind{DispatchKey::SparseCsrCPU, DispatchKey::SparseCsrPrivateUse1},
+    Kind{DispatchKey::QuantizedCPU, DispatchKey::QuantizedPrivateUse1},
+    Kind{DispatchKey::NestedTensorCPU, DispatchKey::NestedTensorPrivateUse1},
+};
 
 void runCompoundFallback(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
   auto& info = operatorInfo(op);
