@@ -16,8 +16,19 @@ from .test_build import SCRATCH, _sync
 
 pytestmark = pytest.mark.build
 
-# Element-wise and its gradient, without a structured kernel, a reduction, factories, several results, random numbers.
-OPERATORS = ("gelu", "gelu_backward", "relu", "sum", "arange", "full", "add.Tensor", "topk", "uniform_")
+# Element-wise and its gradient, without a structured kernel, a reduction, factories, several results, random numbers, lists.
+OPERATORS = (
+    "gelu",
+    "gelu_backward",
+    "relu",
+    "sum",
+    "arange",
+    "full",
+    "add.Tensor",
+    "topk",
+    "uniform_",
+    "_foreach_add_",
+)
 
 # Each operator by the way users call it; none of it may be left to the fallback.
 CALLS = """
@@ -31,6 +42,9 @@ operators.reset_fallback_counts()
 with torch.no_grad():
     torch.empty(3, device=device).uniform_()
     torch.topk(F.relu(x) + x, 2)
+    y = x * 1
+    torch._foreach_add_([y], 1)
+    assert y._version == 1 and y[0, 0].item() == 2
     torch.full((2,), 1.5, device=device)
     torch.arange(3, device=device)
 with operators.fallback_policy("error"):
@@ -72,5 +86,5 @@ def test_added_operators(example: Example, monkeypatch: pytest.MonkeyPatch, capf
     environment.run("-m", "pytest", "-q", "tests/test_operator_list.py", "tests/test_docs.py", cwd=project)
     capfd.readouterr()
     environment.run("-c", CALLS, cwd=folder)
-    assert json.loads(capfd.readouterr().out) == []
+    assert json.loads(capfd.readouterr().out) == ["aten::mul.Tensor"]
     environment.run("-c", CAPTURE, cwd=folder)

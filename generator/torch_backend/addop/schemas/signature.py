@@ -9,7 +9,7 @@ from torchgen.api import meta, structured
 from torchgen.api.translate import translate
 from torchgen.api.types import Binding, DispatcherSignature
 from torchgen.context import native_function_manager
-from torchgen.model import NativeFunction, NativeFunctionsGroup
+from torchgen.model import ListType, NativeFunction, NativeFunctionsGroup
 
 
 def describe_group(group: NativeFunctionsGroup, functions: list[NativeFunction]) -> dict[str, Any]:
@@ -37,13 +37,16 @@ def describe_group(group: NativeFunctionsGroup, functions: list[NativeFunction])
 def describe_plain(function: NativeFunction) -> dict[str, Any]:
     """Describes an overload: its names, its kind, and the signature that its kernel has.
 
-    ``options`` says whether it is a factory function, ``written`` which arguments it changes.
+    ``options`` says whether it is a factory function, ``written`` which arguments it changes, and ``lists`` which of them
+    are lists whose writes nobody else tells autograd of.
     """
     with native_function_manager(function):
         signature = DispatcherSignature(function.func, symint=False)
         arguments = [_argument(binding) for binding in signature.arguments()]
         returns = _cpp(signature.returns_type().cpp_type())
     flat = function.func.arguments
+    # A kernel of the CPU's own does for lists what is to be done.
+    composite = function.has_composite_explicit_autograd_kernel
     return {
         "schema": str(function.func.name),
         "declaration": str(function.func),
@@ -55,6 +58,7 @@ def describe_plain(function: NativeFunction) -> dict[str, Any]:
         "returns": returns,
         "arguments": arguments,
         "options": flat.tensor_options is not None,
+        "lists": [a.name for a in flat.flat_all if a.is_write and isinstance(a.type, ListType)] if composite else [],
         "written": [argument.name for argument in flat.flat_all if argument.is_write],
     }
 

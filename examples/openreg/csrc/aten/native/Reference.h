@@ -77,6 +77,15 @@ inline bool hasPlainOperands(const at::TensorIteratorBase& iterator) {
   return dtype == at::kDouble || dtype == at::kFloat || dtype == at::kHalf || dtype == at::kBFloat16;
 }
 
+// Tells autograd of a write to each tensor of a list, which PyTorch leaves to the kernels: it does so itself for single ones.
+inline void noteWrites(at::TensorList tensors) {
+  for (const auto& tensor : tensors) {
+    if (!tensor.is_inference()) {
+      tensor.unsafeGetTensorImpl()->bump_version();
+    }
+  }
+}
+
 // What no factory function of this device can make.
 inline void checkFactoryOptions(std::optional<c10::Layout> layout, std::optional<bool> pin_memory) {
   TORCH_CHECK_NOT_IMPLEMENTED(layout.value_or(c10::kStrided) == c10::kStrided, "this device has no tensors of layout ", *layout, " yet");
