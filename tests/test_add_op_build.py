@@ -16,7 +16,8 @@ from .test_build import SCRATCH, _sync
 
 pytestmark = pytest.mark.build
 
-# Element-wise and its gradient, without a structured kernel, a reduction, factories, several results, random numbers, lists.
+# Element-wise with its gradient and without a structured kernel, a reduction, factories, several results, random
+# numbers, lists.
 OPERATORS = (
     "gelu",
     "gelu_backward",

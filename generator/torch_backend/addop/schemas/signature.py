@@ -37,8 +37,8 @@ def describe_group(group: NativeFunctionsGroup, functions: list[NativeFunction])
 def describe_plain(function: NativeFunction) -> dict[str, Any]:
     """Describes an overload: its names, its kind, and the signature that its kernel has.
 
-    ``options`` says whether it is a factory function, ``written`` which arguments it changes, and ``lists`` which of them
-    are lists whose writes nobody else tells autograd of.
+    ``options`` says whether it is a factory function, ``written`` which arguments it changes, and ``lists`` which of
+    them are lists whose writes nobody else tells autograd of.
     """
     with native_function_manager(function):
         signature = DispatcherSignature(function.func, symint=False)
