@@ -10,6 +10,8 @@ EXAMPLE := examples/openreg
 export CCACHE_BASEDIR := $(CURDIR)
 export CCACHE_NOHASHDIR := 1
 export CMAKE_BUILD_PARALLEL_LEVEL ?= $(shell nproc 2>/dev/null || echo 2)
+# The suite of a rendered project keeps about one core busy, so two are tested at once.
+export TEST_PROCESSES ?= 2
 # Nothing that a venv holds loads itself into Python processes that do not ask for it.
 export TORCH_DEVICE_BACKEND_AUTOLOAD := 0
 export PATH := $(BIN):$(PATH)
@@ -33,10 +35,10 @@ demo: $(READY) ## render a vendor project, build it, and train on its device
 	$(BIN)/torch-backend demo
 
 test: lint examples-check ## all checks and all tests; compiles four projects
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest --verbose --numprocesses=$(TEST_PROCESSES) --dist=loadgroup
 
 test-fast: $(READY) ## tests that compile nothing
-	$(BIN)/python -m pytest -m "not build"
+	$(BIN)/python -m pytest --numprocesses=$(TEST_PROCESSES) --dist=loadgroup -m "not build"
 
 lint: $(READY) ## check format, style, types and template files
 	$(BIN)/ruff format --check .

@@ -49,6 +49,16 @@ MATRIX: dict[str, dict[str, Any]] = {
 }
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """What shares a costly fixture stays in one process, if there are several: a project, or a file's own fixtures."""
+    for item in items:
+        callspec = getattr(item, "callspec", None)
+        parameters = callspec.params if callspec else {}
+        groups = [f"{fixture}-{parameters[fixture]}" for fixture in ("built", "project") if fixture in parameters]
+        item.add_marker(pytest.mark.xdist_group(groups[0] if groups else item.path.stem))
+
+
 @pytest.fixture(scope="session")
 def source() -> Iterator[Source]:
     """The template as it lies in the work tree."""
