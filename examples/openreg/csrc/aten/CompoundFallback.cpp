@@ -42,7 +42,14 @@ constexpr std::array kKinds = {
 
 void runCompoundFallback(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
   auto& info = operatorInfo(op);
-  if (!info.counter.countAndCheckEmulated() && info.counter.applyPolicy() == FallbackPolicy::Cpu) {
+  if (info.counter.countAndCheckQuiet()) [[likely]] {
+    emulation::runBoxed(op, info, stack, emulation::Kernel::OfOperands);
+    return;
+  }
+  info.counter.describe(op, *stack);
+  const auto policy = info.counter.applyPolicy();
+  const CallTimer timer(info.counter);
+  if (policy == FallbackPolicy::Cpu) {
     runOnHost(op, info, stack);
   } else if (!recordInstead(op, info, stack)) {
     emulation::runBoxed(op, info, stack, emulation::Kernel::OfOperands);

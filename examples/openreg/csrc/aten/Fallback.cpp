@@ -4,7 +4,6 @@
 #include <c10/util/env.h>
 
 #include <algorithm>
-#include <deque>
 #include <mutex>
 #include <unordered_map>
 
@@ -33,8 +32,18 @@ class FallbackState {
 
   void add(OperatorCounter* counter) {
     const std::lock_guard<std::mutex> guard(mutex_);
-    counters_.push_back(counter);
+    counters_.emplace(counter->name(), counter);
     refresh(*counter);
+  }
+
+  OperatorCounter& find(const std::string& name) {
+    const std::lock_guard<std::mutex> guard(mutex_);
+    auto& counter = counters_[name];
+    if (counter == nullptr) {
+      counter = new OperatorCounter(name);
+      refresh(*counter);
+    }
+    return *counter;
   }
 
   // Not in the constructor, which runs while the library loads and must not throw.
@@ -88,6 +97,11 @@ class FallbackState {
     refreshAll();
   }
 
+  std::vector<std::pair<std::string, FallbackPolicy>> operatorPolicies() {
+    const std::lock_guard<std::mutex> guard(mutex_);
+    return {own_policies_.begin(), own_policies_.end()};
+  }
+
   FallbackPolicy policyOf(const OperatorCounter& counter) {
     const std::lock_guard<std::mutex> guard(mutex_);
     return lookup(counter);
@@ -110,23 +124,22 @@ class FallbackState {
     return true;
   }
 
-  std::vector<std::pair<std::string, int64_t>> counts() {
+  std::vector<FallbackUsage> usage() {
     const std::lock_guard<std::mutex> guard(mutex_);
-    std::unordered_map<std::string, int64_t> by_name;
-    for (const auto* counter : counters_) {
-      by_name[counter->name()] += counter->calls();
+    std::vector<FallbackUsage> result;
+    for (const auto& [name, counter] : counters_) {
+      if (counter->calls() > 0) {
+        result.push_back(counter->usage());
+      }
     }
-    std::vector<std::pair<std::string, int64_t>> result;
-    std::copy_if(by_name.begin(), by_name.end(), std::back_inserter(result), [](const auto& entry) { return entry.second > 0; });
-    std::sort(result.begin(), result.end(), [](const auto& a, const auto& b) { return a.second != b.second ? a.second > b.second : a.first < b.first; });
+    std::sort(result.begin(), result.end(), [](const auto& a, const auto& b) { return a.calls != b.calls ? a.calls > b.calls : a.name < b.name; });
     return result;
   }
 
   void reset() {
     const std::lock_guard<std::mutex> guard(mutex_);
-    for (auto* counter : counters_) {
-      counter->calls_ = 0;
-      counter->warned_ = false;
+    for (const auto& [name, counter] : counters_) {
+      counter->reset();
       refresh(*counter);
     }
   }
@@ -138,10 +151,10 @@ class FallbackState {
   }
 
   void refresh(OperatorCounter& counter) const {
-    counter.quietly_emulated_ = !recording_ && lookup(counter) == FallbackPolicy::Emulate && (!warn() || counter.warned_);
+    counter.setQuiet(!recording_ && lookup(counter) == FallbackPolicy::Emulate && (!warn() || counter.warned_));
   }
   void refreshAll() {
-    for (auto* counter : counters_) {
+    for (const auto& [name, counter] : counters_) {
       refresh(*counter);
     }
   }
@@ -151,7 +164,7 @@ class FallbackState {
   std::atomic<FallbackPolicy> policy_{FallbackPolicy::Emulate};
   std::atomic<bool> warn_{false};
   bool recording_ = false;
-  std::deque<OperatorCounter*> counters_;
+  std::unordered_map<std::string, OperatorCounter*> counters_;
   std::unordered_map<std::string, FallbackPolicy> own_policies_;
 };
 
@@ -179,8 +192,20 @@ void setOperatorPolicy(const std::string& name, std::optional<FallbackPolicy> po
   FallbackState::instance().setOperatorPolicy(name, policy);
 }
 
+std::vector<std::pair<std::string, FallbackPolicy>> operatorPolicies() {
+  return FallbackState::instance().operatorPolicies();
+}
+
 std::vector<std::pair<std::string, int64_t>> fallbackCounts() {
-  return FallbackState::instance().counts();
+  std::vector<std::pair<std::string, int64_t>> counts;
+  for (auto& usage : fallbackUsage()) {
+    counts.emplace_back(std::move(usage.name), usage.calls);
+  }
+  return counts;
+}
+
+std::vector<FallbackUsage> fallbackUsage() {
+  return FallbackState::instance().usage();
 }
 
 void resetFallbackCounts() {
@@ -219,11 +244,16 @@ OperatorCounter::OperatorCounter(const char* name, const char* overload) : name_
   FallbackState::instance().add(this);
 }
 
-OperatorCounter::OperatorCounter(const c10::OperatorName& name) : OperatorCounter(name.name.c_str(), name.overload_name.c_str()) {}
+OperatorCounter& OperatorCounter::of(const c10::OperatorName& name) {
+  return FallbackState::instance().find(joinName(name.name, name.overload_name));
+}
 
 FallbackPolicy OperatorCounter::applyPolicy() {
   auto& state = FallbackState::instance();
   const auto policy = state.policyOf(*this);
+  if (policy == FallbackPolicy::Error) {
+    skipTime();
+  }
   TORCH_CHECK_NOT_IMPLEMENTED(
       policy != FallbackPolicy::Error, name_, " has no kernel of its own on device ", c10::get_privateuse1_backend(),
       ", and the fallback policy is `error`. Write one in csrc/aten/native, or choose the policy `emulate` or `cpu`");
@@ -249,10 +279,13 @@ void runOnHost(const c10::OperatorHandle& op, const OperatorInfo& info, torch::j
 
 void runCountedFallback(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
   auto& info = operatorInfo(op);
+  info.counter.describe(op, *stack);
   TORCH_CHECK_NOT_IMPLEMENTED(
       op.hasComputedKernelForDispatchKey(c10::DispatchKey::CPU), info.counter.name(), " has no kernel on device ", c10::get_privateuse1_backend(),
       ", and PyTorch has no CPU kernel to take its place. Write one in csrc/aten/native");
-  if (info.counter.applyPolicy() == FallbackPolicy::Emulate) {
+  const auto policy = info.counter.applyPolicy();
+  const CallTimer timer(info.counter);
+  if (policy == FallbackPolicy::Emulate) {
     if (!recordInstead(op, info, stack)) {
       emulation::runBoxed(op, info, stack);
     }
@@ -263,7 +296,7 @@ void runCountedFallback(const c10::OperatorHandle& op, torch::jit::Stack* stack)
 
 void runFallback(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
   auto& info = operatorInfo(op);
-  if (info.counter.countAndCheckEmulated() && info.has_cpu_kernel) [[likely]] {
+  if (info.counter.countAndCheckQuiet() && info.has_cpu_kernel) [[likely]] {
     emulation::runBoxed(op, info, stack);
   } else {
     runCountedFallback(op, stack);

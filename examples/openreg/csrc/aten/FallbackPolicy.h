@@ -1,5 +1,7 @@
 #pragma once
 
+#include <c10/core/ScalarType.h>
+
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -29,10 +31,32 @@ BACKEND_API void setFallbackWarn(bool warn);
 
 // An operator's own policy ("aten::add.Tensor"), which wins over the general one; std::nullopt removes it.
 BACKEND_API void setOperatorPolicy(const std::string& name, std::optional<FallbackPolicy> policy);
+BACKEND_API std::vector<std::pair<std::string, FallbackPolicy>> operatorPolicies();
 
 // Calls of each operator that has run without a kernel of the device's own, most frequent first.
 BACKEND_API std::vector<std::pair<std::string, int64_t>> fallbackCounts();
 BACKEND_API void resetFallbackCounts();
+
+// A tensor among the arguments of an operator's first call.
+struct SeenTensor {
+  std::string argument;  // its name in the schema
+  c10::ScalarType dtype;
+  std::optional<std::vector<int64_t>> sizes;  // none for nested tensors
+};
+
+// What is known of the calls of one operator. Not every call is timed: see OperatorCounter.
+struct FallbackUsage {
+  std::string name;
+  int64_t calls = 0;
+  int64_t timed_calls = 0;
+  double seconds = 0;  // of all calls, as estimated from the timed ones
+  std::vector<c10::ScalarType> dtypes;  // of tensor arguments in timed calls
+  std::vector<SeenTensor> first_call;
+  int64_t omitted = 0;  // tensors of the first call beyond those in first_call
+};
+
+// The same operators as in fallbackCounts(), in the same order.
+BACKEND_API std::vector<FallbackUsage> fallbackUsage();
 
 // Registers runFallback for every operator that PyTorch would otherwise take apart although it has a CPU kernel for the
 // whole, and reads the environment. To be called once, after all static registrations of this library; the Python package does it on import.

@@ -38,7 +38,7 @@ bool isOfKind(const c10::Argument& argument, c10::TypeKind kind) {
 }  // namespace
 
 OperatorInfo::OperatorInfo(const c10::OperatorHandle& op)
-    : counter(op.operator_name()),
+    : counter(OperatorCounter::of(op.operator_name())),
       has_cpu_kernel(op.hasComputedKernelForDispatchKey(c10::DispatchKey::CPU)),
       host_operands(std::find(kHostOperands.begin(), kHostOperands.end(), op.operator_name().name) != kHostOperands.end()) {
   const auto& arguments = op.schema().arguments();
@@ -96,7 +96,7 @@ class Cache final : public c10::OpRegistrationListener {
   void onOperatorDeregistered(const c10::OperatorHandle& op) override {
     const std::unique_lock<std::shared_mutex> guard(mutex_);
     if (auto node = infos_.extract(op)) {
-      retired_.push_back(std::move(node.mapped()));  // its counter still counts
+      retired_.push_back(std::move(node.mapped()));  // a call may be using it
     }
   }
 

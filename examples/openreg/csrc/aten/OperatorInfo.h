@@ -14,7 +14,7 @@ struct OperatorInfo {
 
   static constexpr int kFresh = -1;
 
-  OperatorCounter counter;
+  OperatorCounter& counter;
   bool has_cpu_kernel;
   bool host_operands;  // takes tensors that stay on the host (lengths, batch sizes) beside the device's
   std::vector<bool> written;  // for each argument: is it written?

@@ -233,6 +233,35 @@ struct OnDevice<Op, R(Args...)> {
   }
 };
 
+// The dtypes of the tensors that an argument holds.
+template <class T>
+DtypeSet dtypesOf(const T& /*no tensor*/) {
+  return 0;
+}
+inline DtypeSet dtypesOf(const at::Tensor& tensor) {
+  return tensor.defined() ? dtypeBit(tensor.scalar_type()) : 0;
+}
+inline DtypeSet dtypesOf(const std::optional<at::Tensor>& tensor) {
+  return tensor.has_value() ? dtypesOf(*tensor) : 0;
+}
+template <class List>
+DtypeSet dtypesOfEach(const List& tensors) {
+  DtypeSet dtypes = 0;
+  for (const auto& tensor : tensors) {
+    dtypes |= dtypesOf(tensor);
+  }
+  return dtypes;
+}
+inline DtypeSet dtypesOf(const at::TensorList& tensors) {
+  return dtypesOfEach(tensors);
+}
+inline DtypeSet dtypesOf(const at::ITensorListRef& tensors) {
+  return dtypesOfEach(tensors);
+}
+inline DtypeSet dtypesOf(const c10::List<std::optional<at::Tensor>>& tensors) {
+  return dtypesOfEach(tensors.vec());
+}
+
 template <class Op, class Schema = typename Op::schema>
 struct Emulated;
 
@@ -240,13 +269,22 @@ struct Emulated;
 template <class Op, class R, class... Args>
 struct Emulated<Op, R(Args...)> {
   static R call(Args... args) {
-    if (!counter.countAndCheckEmulated()) [[unlikely]] {
-      return at::native::call_fallback_fn_symint<&runCountedFallback, Op>::call(args...);
+    if (!counter.countAndCheckQuiet()) [[unlikely]] {
+      return watch(args...);
     }
     return OnDevice<Op>::call(args...);
   }
 
  private:
+  C10_NOINLINE static R watch(Args... args) {
+    if (!counter.isOnlyTimed()) {
+      return at::native::call_fallback_fn_symint<&runCountedFallback, Op>::call(args...);
+    }
+    counter.addDtypes((dtypesOf(args) | ... | DtypeSet{0}));
+    const CallTimer timer(counter);
+    return OnDevice<Op>::call(args...);
+  }
+
   inline static OperatorCounter counter{Op::name, Op::overload_name};
 };
 

@@ -10,7 +10,9 @@ namespace {
 
 void runAlwaysOnHost(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
   auto& info = operatorInfo(op);
-  info.counter.countAndCheckEmulated();
+  info.counter.countAndCheckQuiet();
+  info.counter.describe(op, *stack);
+  const CallTimer timer(info.counter);
   runOnHost(op, info, stack);
 }
 

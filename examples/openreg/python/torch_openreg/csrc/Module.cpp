@@ -9,10 +9,10 @@
 
 #include "Call.h"
 #include "DeviceMemory.h"
+#include "Fallback.h"
 #include "HostMemory.h"
 #include "Ipc.h"
 #include "MemorySnapshot.h"
-#include "aten/FallbackPolicy.h"
 #include "runtime/DeviceProperties.h"
 #include "runtime/Functions.h"
 #include "runtime/Generator.h"
@@ -64,51 +64,14 @@ void bindGenerator(py::module_& m) {
   m.def("_get_default_generator", [](c10::DeviceIndex device) { return py::reinterpret_steal<py::object>(THPGenerator_Wrap(call(defaultGenerator)(device))); }, py::arg("device"));
 }
 
+void bindShutdown(py::module_& m) {
+  m.def("_settle_autograd_threads", call(settleAutogradThreads));
+}
+
 void bindHostMemory(py::module_& m) {
   m.def("_host_memory_stats", call(hostMemoryStats));
   m.def("_reset_accumulated_host_memory_stats", call(resetAccumulatedHostMemoryStats));
   m.def("_reset_peak_host_memory_stats", call(resetPeakHostMemoryStats));
-}
-
-constexpr std::pair<const char*, FallbackPolicy> kPolicies[] = {
-    {"emulate", FallbackPolicy::Emulate},
-    {"cpu", FallbackPolicy::Cpu},
-    {"error", FallbackPolicy::Error},
-};
-
-FallbackPolicy policyFromName(const std::string& name) {
-  for (const auto& [known, policy] : kPolicies) {
-    if (name == known) {
-      return policy;
-    }
-  }
-  TORCH_CHECK_VALUE(false, "unknown fallback policy '", name, "': choose 'emulate', 'cpu' or 'error'");
-}
-
-std::string nameOf(FallbackPolicy wanted) {
-  for (const auto& [name, policy] : kPolicies) {
-    if (policy == wanted) {
-      return name;
-    }
-  }
-  TORCH_INTERNAL_ASSERT(false, "a fallback policy has no name");
-}
-
-void bindFallback(py::module_& m) {
-  m.def("_set_fallback_policy", call([](const std::string& name, bool warn) {
-          setFallbackPolicy(policyFromName(name));
-          setFallbackWarn(warn);
-        }),
-        py::arg("policy"), py::arg("warn"));
-  m.def("_get_fallback_policy", call([] { return std::pair(nameOf(fallbackPolicy()), fallbackWarn()); }));
-  m.def("_set_operator_policy", call([](const std::string& op, const std::optional<std::string>& name) {
-          setOperatorPolicy(op, name ? std::optional(policyFromName(*name)) : std::nullopt);
-        }),
-        py::arg("op"), py::arg("policy"));
-  m.def("_fallback_counts", call(fallbackCounts));
-  m.def("_reset_fallback_counts", call(resetFallbackCounts));
-  m.def("_register_fallbacks", call(registerFallbacks));
-  m.def("_settle_autograd_threads", call(settleAutogradThreads));
 }
 
 PyModuleDef definition;
@@ -127,6 +90,7 @@ extern "C" C10_EXPORT PyObject* createExtensionModule() {
     openreg::bindDeviceMemory(m);
     openreg::bindMemorySnapshot(m);
     openreg::bindFallback(m);
+    openreg::bindShutdown(m);
     openreg::bindIpc(m);
     return m.release().ptr();
   } catch (py::error_already_set& error) {

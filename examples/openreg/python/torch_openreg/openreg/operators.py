@@ -1,4 +1,4 @@
-"""How operators without a kernel of their own run, and which ones did: the list of kernels still to write."""
+"""How operators run on the device, and which ones ran without a kernel of its own: the list of kernels still to write."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -8,6 +8,14 @@ import torch
 from torch._ops import OpOverload
 
 from .. import _C
+from ._coverage import STATES as STATES
+from ._coverage import OperatorCoverage as OperatorCoverage
+from ._coverage import State as State
+from ._coverage import coverage as coverage
+from ._operator_report import report as report
+from ._usage import OperatorUsage as OperatorUsage
+from ._usage import SeenTensor as SeenTensor
+from ._usage import usage as usage
 
 Policy: TypeAlias = Literal["emulate", "cpu", "error"]
 """``emulate`` runs the CPU kernel in place on device memory, ``cpu`` copies operands to the host and results back,
@@ -44,13 +52,18 @@ def set_operator_policy(operator: str | OpOverload[..., Any], policy: Policy | N
     _C._set_operator_policy(_name(operator), policy)
 
 
+def get_operator_policy(operator: str | OpOverload[..., Any]) -> Policy | None:
+    """Return the policy that was chosen for one operator, or None if that of the process holds for it."""
+    return _C._get_operator_policies().get(_name(operator))
+
+
 def fallback_counts() -> dict[str, int]:
     """Return how often each operator ran without a kernel of its own, by name, the most frequent first."""
     return dict(_C._fallback_counts())
 
 
 def reset_fallback_counts() -> None:
-    """Count from zero again."""
+    """Count from zero again, and forget what ``usage`` tells."""
     _C._reset_fallback_counts()
 
 

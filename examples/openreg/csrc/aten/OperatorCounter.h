@@ -1,0 +1,117 @@
+#pragma once
+
+#include <ATen/core/dispatch/Dispatcher.h>
+#include <ATen/core/stack.h>
+
+#include <atomic>
+#include <chrono>
+#include <mutex>
+
+#include "aten/FallbackPolicy.h"
+
+namespace openreg {
+
+// The dtypes in a set, a bit each.
+using DtypeSet = uint64_t;
+static_assert(static_cast<int>(c10::ScalarType::NumOptions) <= 64);
+
+constexpr DtypeSet dtypeBit(c10::ScalarType dtype) {
+  return DtypeSet{1} << static_cast<int>(dtype);
+}
+
+// What is known of the calls of one operator without a kernel of the device's own. Lives for ever, one for each name.
+//
+// Each call is counted. Reading the clock twice takes as long as a twentieth of a small operator, so not each is timed:
+// the first ones are, later on one in kTimedGap on average, which then stands for all calls since the last timed one. The
+// gaps differ, lest a program that repeats itself shows the clock the same of its calls over and over. That a call is due
+// to be timed costs the others nothing: it is found by the same comparison as that its operator is refused or reported.
+class BACKEND_API OperatorCounter {
+ public:
+  static constexpr int64_t kTimedFirst = 16;
+  static constexpr int64_t kTimedGap = 64;
+
+  OperatorCounter(const char* name, const char* overload);
+  static OperatorCounter& of(const c10::OperatorName& name);
+  OperatorCounter(const OperatorCounter&) = delete;
+  OperatorCounter& operator=(const OperatorCounter&) = delete;
+
+  // Counts a call; true if it is to be emulated and nobody is to hear of it: the one case that is fast.
+  bool countAndCheckQuiet() {
+    return calls_.fetch_add(1, std::memory_order_relaxed) < quiet_before_.load(std::memory_order_relaxed);
+  }
+
+  // Of a call that is not quiet: is it emulated all the same, and only to be timed?
+  bool isOnlyTimed() const {
+    return quiet_.load(std::memory_order_relaxed) && described_.load(std::memory_order_relaxed);
+  }
+
+  // Applies the policy to a call that was counted already: warns and raises as it says. Returns Emulate or Cpu.
+  FallbackPolicy applyPolicy();
+
+  // Remembers the tensors among the arguments, all of the first call and the dtypes of later ones.
+  void describe(const c10::OperatorHandle& op, const torch::jit::Stack& stack);
+  void addDtypes(DtypeSet dtypes) {
+    if ((dtypes_.load(std::memory_order_relaxed) & dtypes) != dtypes) {
+      dtypes_.fetch_or(dtypes, std::memory_order_relaxed);
+    }
+  }
+
+  // Leaves the calls since the last timed one out of the time: they did not run.
+  void skipTime();
+
+  const std::string& name() const {
+    return name_;
+  }
+  int64_t calls() const {
+    return calls_.load(std::memory_order_relaxed);
+  }
+  FallbackUsage usage() const;
+
+ private:
+  friend class CallTimer;
+  friend class FallbackState;
+
+  explicit OperatorCounter(std::string name) : name_(std::move(name)) {}
+
+  int64_t beginTimed();
+  void endTimed(int64_t stands_for, std::chrono::nanoseconds time);
+  void setQuiet(bool quiet);
+  void reset();
+  void updateQuietBefore();
+
+  std::atomic<int64_t> calls_{0};
+  std::atomic<int64_t> quiet_before_{0};  // calls before this one are quiet
+  std::atomic<bool> quiet_{false};
+  std::atomic<bool> described_{false};
+  std::atomic<bool> warned_{false};
+  std::atomic<DtypeSet> dtypes_{0};
+  std::string name_;
+
+  mutable std::mutex mutex_;  // guards what follows
+  int64_t next_timed_ = 0;
+  int64_t timed_ = 0;
+  int64_t represented_ = 0;  // calls that the timed ones stand for
+  std::chrono::nanoseconds time_{0};  // of the represented calls
+  std::vector<SeenTensor> first_call_;
+  int64_t omitted_ = 0;
+};
+
+// Times a call that was counted, from here to the end of the block.
+class BACKEND_API CallTimer {
+ public:
+  explicit CallTimer(OperatorCounter& counter) : counter_(counter), stands_for_(counter.beginTimed()), start_(Clock::now()) {}
+  ~CallTimer() {
+    counter_.endTimed(stands_for_, Clock::now() - start_);
+  }
+  CallTimer(const CallTimer&) = delete;
+  CallTimer& operator=(const CallTimer&) = delete;
+
+ private:
+  using Clock = std::chrono::steady_clock;
+
+  OperatorCounter& counter_;
+  int64_t stands_for_;
+  Clock::time_point start_;
+};
+
+}  // namespace openreg

@@ -1,0 +1,107 @@
+#include "Fallback.h"
+
+#include <pybind11/stl.h>
+
+#include <torch/csrc/Exceptions.h>
+#include <torch/csrc/utils/pybind.h>
+
+#include <map>
+
+#include "Call.h"
+#include "aten/FallbackPolicy.h"
+
+namespace py = pybind11;
+
+namespace openreg {
+namespace {
+
+constexpr std::pair<const char*, FallbackPolicy> kPolicies[] = {
+    {"emulate", FallbackPolicy::Emulate},
+    {"cpu", FallbackPolicy::Cpu},
+    {"error", FallbackPolicy::Error},
+};
+
+FallbackPolicy policyFromName(const std::string& name) {
+  for (const auto& [known, policy] : kPolicies) {
+    if (name == known) {
+      return policy;
+    }
+  }
+  TORCH_CHECK_VALUE(false, "unknown fallback policy '", name, "': choose 'emulate', 'cpu' or 'error'");
+}
+
+std::string nameOf(FallbackPolicy wanted) {
+  for (const auto& [name, policy] : kPolicies) {
+    if (policy == wanted) {
+      return name;
+    }
+  }
+  TORCH_INTERNAL_ASSERT(false, "a fallback policy has no name");
+}
+
+// By the names of the keys of the typed dictionary that Python gives to its users.
+py::dict usageDict(const FallbackUsage& usage) {
+  py::list dtypes;
+  for (const auto dtype : usage.dtypes) {
+    dtypes.append(dtype);
+  }
+  py::list tensors;
+  for (const auto& tensor : usage.first_call) {
+    py::dict entry;
+    entry["argument"] = tensor.argument;
+    entry["dtype"] = tensor.dtype;
+    entry["shape"] = tensor.sizes ? py::object(py::tuple(py::cast(*tensor.sizes))) : py::none();
+    tensors.append(std::move(entry));
+  }
+  py::dict result;
+  result["calls"] = usage.calls;
+  result["timed_calls"] = usage.timed_calls;
+  result["seconds"] = usage.seconds;
+  result["dtypes"] = std::move(dtypes);
+  result["first_call"] = std::move(tensors);
+  result["omitted"] = usage.omitted;
+  return result;
+}
+
+py::dict usageDicts() {
+  std::vector<FallbackUsage> usages;
+  {
+    const py::gil_scoped_release no_gil;
+    usages = fallbackUsage();
+  }
+  py::dict result;
+  for (const auto& usage : usages) {
+    result[py::str(usage.name)] = usageDict(usage);
+  }
+  return result;
+}
+
+std::map<std::string, std::string> operatorPolicyNames() {
+  std::map<std::string, std::string> names;
+  for (const auto& [op, policy] : operatorPolicies()) {
+    names.emplace(op, nameOf(policy));
+  }
+  return names;
+}
+
+}  // namespace
+
+void bindFallback(py::module_& m) {
+  m.def("_set_fallback_policy", call([](const std::string& name, bool warn) {
+          setFallbackPolicy(policyFromName(name));
+          setFallbackWarn(warn);
+        }),
+        py::arg("policy"), py::arg("warn"));
+  m.def("_get_fallback_policy", call([] { return std::pair(nameOf(fallbackPolicy()), fallbackWarn()); }));
+  m.def("_set_operator_policy", call([](const std::string& op, const std::optional<std::string>& name) {
+          setOperatorPolicy(op, name ? std::optional(policyFromName(*name)) : std::nullopt);
+        }),
+        py::arg("op"), py::arg("policy"));
+  m.def("_get_operator_policies", call(operatorPolicyNames));
+  m.def("_fallback_counts", call(fallbackCounts));
+  m.def("_fallback_usage", torch::wrap_pybind_function(usageDicts));
+  m.def("_reset_fallback_counts", call(resetFallbackCounts));
+  m.def("_register_fallbacks", call(registerFallbacks));
+}
+
+}  // namespace openreg

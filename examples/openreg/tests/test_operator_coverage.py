@@ -1,0 +1,120 @@
+"""How each operator is said to run: held against the list of operators, the dispatcher, and what calls do."""
+
+from collections.abc import Callable, Iterator
+from types import ModuleType
+from typing import Any
+
+import pytest
+import torch
+from test_operator_list import ALL
+from torch import Tensor
+
+
+@pytest.fixture
+def operators(device_module: ModuleType) -> Iterator[ModuleType]:
+    with device_module.operators.fallback_policy("emulate"):
+        yield device_module.operators
+
+
+def states(operators: ModuleType) -> dict[str, str]:
+    return {name: told["state"] for name, told in operators.coverage().items()}
+
+
+def test_every_overload_is_there_once(operators: ModuleType) -> None:
+    known = [name for name in torch._C._dispatch_get_all_op_names() if name.startswith("aten::")]
+    told = operators.coverage()
+    assert list(told) == sorted(known)
+    assert {entry["state"] for entry in told.values()} <= set(operators.STATES)
+    assert all(entry["reason"] for entry in told.values())
+
+
+def test_operators_of_the_list(operators: ModuleType) -> None:
+    told = states(operators)
+    expected = {f"aten::{schema}": {"NATIVE": "native", "EMULATED": "emulated"}[how] for how, schema, _ in ALL}
+    assert {name: told[name] for name in expected} == expected
+
+
+@pytest.mark.parametrize(
+    ("name", "state", "reason"),
+    [
+        ("aten::empty.memory_format", "native", "Factories.cpp"),
+        ("aten::view", "native", "Views.cpp"),
+        ("aten::linalg_eig", "cpu", "HostOperators.cpp"),
+        ("aten::matmul", "composite", "CompositeImplicitAutograd"),
+        ("aten::multilabel_margin_loss", "composite", "CompositeImplicitAutograd"),
+        ("aten::linalg_qr", "emulated", "take apart"),
+        ("aten::nonzero", "emulated", "the fallback of the backend"),
+        ("aten::_indices", "emulated", "Sparse tensors"),
+        ("aten::_cudnn_rnn_flatten_weight", "none", "neither the device nor the CPU"),
+    ],
+)
+def test_examples(name: str, state: str, reason: str, operators: ModuleType) -> None:
+    told = operators.coverage()[name]
+    if told["state"] == "native" != state:
+        pytest.skip(f"the device has a kernel for {name} by now")
+    assert told["state"] == state
+    assert reason in told["reason"]
+
+
+CALLS: list[tuple[str, Callable[[Tensor], Any]]] = [
+    ("aten::add.Tensor", lambda x: x + x),
+    ("aten::erfinv", torch.erfinv),
+    ("aten::nonzero", torch.nonzero),
+    ("aten::zero_", lambda x: x.clone().zero_()),
+    ("aten::view", lambda x: x.view(-1)),
+    ("aten::matmul", lambda x: x @ x),
+    ("aten::linalg_eig", torch.linalg.eig),
+]
+
+
+@pytest.mark.parametrize(("name", "call"), CALLS, ids=[name for name, _ in CALLS])
+def test_what_is_said_is_what_happens(
+    name: str, call: Callable[[Tensor], Any], operators: ModuleType, device: str
+) -> None:
+    x = torch.eye(3, device=device)
+    operators.reset_fallback_counts()
+    call(x)
+    told = states(operators)
+    assert (name in operators.fallback_counts()) == (told[name] in ("emulated", "cpu"))
+    assert all(told[counted] in ("emulated", "cpu") for counted in operators.fallback_counts())
+
+
+@pytest.mark.parametrize(("policy", "state"), [("cpu", "cpu"), ("error", "none")])
+def test_policy(policy: str, state: str, operators: ModuleType) -> None:
+    emulated = states(operators)
+    with operators.fallback_policy(policy):
+        changed = states(operators)
+    assert changed == {name: state if before == "emulated" else before for name, before in emulated.items()}
+    assert "emulated" in emulated.values()
+
+
+@pytest.mark.parametrize(("policy", "state"), [("cpu", "cpu"), ("error", "none"), ("emulate", "emulated")])
+@pytest.mark.parametrize("name", ["aten::mul.Tensor", "aten::nonzero", "aten::_indices"])
+def test_policy_of_one_operator(name: str, policy: str, state: str, operators: ModuleType) -> None:
+    before = states(operators)
+    if before[name] == "native":
+        pytest.skip(f"the device has a kernel for {name} by now")
+    assert operators.get_operator_policy(name) is None
+    operators.set_operator_policy(name, policy)
+    try:
+        assert operators.get_operator_policy(name) == policy
+        told = operators.coverage()
+        assert {key: entry["state"] for key, entry in told.items()} == {**before, name: state}
+        assert f"its own policy is {policy!r}" in told[name]["reason"]
+        with operators.fallback_policy("error"):
+            assert states(operators)[name] == state
+    finally:
+        operators.set_operator_policy(name, None)
+    assert states(operators) == before
+
+
+@pytest.mark.parametrize("name", ["aten::erfinv", "aten::mul.Tensor"])
+def test_a_kernel_registered_later_is_native(name: str, operators: ModuleType) -> None:
+    before = states(operators)
+    library = torch.library.Library("aten", "IMPL")
+    library.impl(name.removeprefix("aten::"), lambda *args: None, "PrivateUse1", allow_override=True)
+    try:
+        assert states(operators) == {**before, name: "native"}
+    finally:
+        library._destroy()
+    assert states(operators) == before
