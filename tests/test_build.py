@@ -136,11 +136,12 @@ def test_wheel_content(built: Built) -> None:
     (module,) = binaries - libraries
     assert re.fullmatch(r"_C\..*\.so", module)
     sources = built.project / "python" / built.package
-    expected = {p.relative_to(sources).as_posix() for p in sources.rglob("*") if p.suffix in {".py", ".pyi", ".typed"}}
+    expected = {p.relative_to(sources).as_posix() for p in sources.rglob("*") if p.suffix in {".py", ".pyi", ".typed", ".html"}}
     headers = {f"include/{built.package}/{p.relative_to(csrc).as_posix()}" for p in csrc.rglob("*.h")}
     headers.add(f"include/{sdk}/{sdk}.h")
     cmake = {f"share/cmake/{built.package}/{built.package}{part}.cmake" for part in ("Config", "ConfigVersion")}
     assert f"include/{built.package}/device/Launch.h" in headers
+    assert f"{built.answers['device_name']}/operator_report.html" in expected
     assert {name for name in inside if name not in binaries} == expected | {"py.typed"} | headers | cmake
     assert any(name.endswith("licenses/LICENSE") for name in names)
 

@@ -136,6 +136,17 @@ class FallbackState {
     return result;
   }
 
+  std::vector<std::string> emulated() {
+    const std::lock_guard<std::mutex> guard(mutex_);
+    std::vector<std::string> result;
+    for (const auto& [name, counter] : counters_) {
+      if (counter->direct_) {
+        result.push_back(name);
+      }
+    }
+    return result;
+  }
+
   void reset() {
     const std::lock_guard<std::mutex> guard(mutex_);
     for (const auto& [name, counter] : counters_) {
@@ -206,6 +217,10 @@ std::vector<std::pair<std::string, int64_t>> fallbackCounts() {
 
 std::vector<FallbackUsage> fallbackUsage() {
   return FallbackState::instance().usage();
+}
+
+std::vector<std::string> emulatedOperators() {
+  return FallbackState::instance().emulated();
 }
 
 void resetFallbackCounts() {

@@ -58,6 +58,9 @@ struct FallbackUsage {
 // The same operators as in fallbackCounts(), in the same order.
 BACKEND_API std::vector<FallbackUsage> fallbackUsage();
 
+// The operators that this library emulates by a direct call, in no order: those that it was compiled with.
+BACKEND_API std::vector<std::string> emulatedOperators();
+
 // Registers runFallback for every operator that PyTorch would otherwise take apart although it has a CPU kernel for the
 // whole, and reads the environment. To be called once, after all static registrations of this library; the Python package does it on import.
 BACKEND_API void registerFallbacks();

@@ -30,7 +30,7 @@ class BACKEND_API OperatorCounter {
   static constexpr int64_t kTimedFirst = 16;
   static constexpr int64_t kTimedGap = 64;
 
-  OperatorCounter(const char* name, const char* overload);
+  OperatorCounter(const char* name, const char* overload);  // of an emulated operator, while the library loads
   static OperatorCounter& of(const c10::OperatorName& name);
   OperatorCounter(const OperatorCounter&) = delete;
   OperatorCounter& operator=(const OperatorCounter&) = delete;
@@ -71,7 +71,7 @@ class BACKEND_API OperatorCounter {
   friend class CallTimer;
   friend class FallbackState;
 
-  explicit OperatorCounter(std::string name) : name_(std::move(name)) {}
+  explicit OperatorCounter(std::string name) : name_(std::move(name)), direct_(false) {}
 
   int64_t beginTimed();
   void endTimed(int64_t stands_for, std::chrono::nanoseconds time);
@@ -86,6 +86,7 @@ class BACKEND_API OperatorCounter {
   std::atomic<bool> warned_{false};
   std::atomic<DtypeSet> dtypes_{0};
   std::string name_;
+  bool direct_ = true;  // counts the calls of emulation::Emulated
 
   mutable std::mutex mutex_;  // guards what follows
   int64_t next_timed_ = 0;

@@ -101,6 +101,7 @@ void bindFallback(py::module_& m) {
   m.def("_fallback_counts", call(fallbackCounts));
   m.def("_fallback_usage", torch::wrap_pybind_function(usageDicts));
   m.def("_reset_fallback_counts", call(resetFallbackCounts));
+  m.def("_emulated_operators", call(emulatedOperators));
   m.def("_register_fallbacks", call(registerFallbacks));
 }
 

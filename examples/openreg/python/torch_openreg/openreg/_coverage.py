@@ -41,6 +41,16 @@ _LIST, _WHOLE, _COMPOUND, _HOST = (
 _COMPOSITE_KEYS = ("CompositeExplicitAutogradNonFunctional", "CompositeExplicitAutograd", "CompositeImplicitAutograd")
 _COMPOUND_KEYS = ("SparsePrivateUse1", "SparseCsrPrivateUse1", "QuantizedPrivateUse1", "NestedTensorPrivateUse1")
 
+# What PyTorch leaves to each device by a name of its own is emulated by the CPU's operator of another name.
+_HANDED_ON = {
+    "aten::convolution_overrideable": "aten::convolution",
+    "aten::convolution_backward_overrideable": "aten::convolution_backward",
+    "aten::_scaled_dot_product_fused_attention_overrideable": "aten::_scaled_dot_product_flash_attention_for_cpu",
+    "aten::_scaled_dot_product_fused_attention_overrideable_backward": (
+        "aten::_scaled_dot_product_flash_attention_for_cpu_backward"
+    ),
+}
+
 
 def coverage() -> dict[str, OperatorCoverage]:
     """Return how each overload of PyTorch's own operators runs, by its full name, such as ``"aten::add.Tensor"``.
@@ -70,12 +80,15 @@ class _Dispatcher:
         self.kernels = {
             key: set(registrations(key)) for key in ("CPU", "PrivateUse1", *_COMPOSITE_KEYS, *_COMPOUND_KEYS)
         }
+        self.emulated = set(_C._emulated_operators())
         self.policy, _ = _C._get_fallback_policy()
         self.own_policies = _C._get_operator_policies()
 
     def describe(self, name: str) -> tuple[State, str]:
         if name in self.kernels["PrivateUse1"]:
             return self._registered(name, "PrivateUse1")
+        if name in self.emulated:
+            return self._by_policy(name, "called by a kernel of the device")
         for key in _COMPOSITE_KEYS:
             if name in self.kernels[key]:
                 return "composite", key
@@ -88,6 +101,8 @@ class _Dispatcher:
 
     def _registered(self, name: str, key: str) -> tuple[State, str]:
         file, line, boxed = _registration(name, key)
+        if _HANDED_ON.get(name) in self.emulated:
+            return self._by_policy(_HANDED_ON[name], f"handed on to {_HANDED_ON[name]}")
         if file == _LIST:
             return self._by_policy(name, "listed in operators.def")
         if file == _WHOLE:
