@@ -136,7 +136,9 @@ def test_wheel_content(built: Built) -> None:
     (module,) = binaries - libraries
     assert re.fullmatch(r"_C\..*\.so", module)
     sources = built.project / "python" / built.package
-    expected = {p.relative_to(sources).as_posix() for p in sources.rglob("*") if p.suffix in {".py", ".pyi", ".typed", ".html"}}
+    expected = {
+        p.relative_to(sources).as_posix() for p in sources.rglob("*") if p.suffix in {".py", ".pyi", ".typed", ".html"}
+    }
     headers = {f"include/{built.package}/{p.relative_to(csrc).as_posix()}" for p in csrc.rglob("*.h")}
     headers.add(f"include/{sdk}/{sdk}.h")
     cmake = {f"share/cmake/{built.package}/{built.package}{part}.cmake" for part in ("Config", "ConfigVersion")}
