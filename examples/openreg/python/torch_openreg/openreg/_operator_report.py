@@ -28,8 +28,8 @@ def report(format: Format = "text", path: str | PathLike[str] | None = None) -> 
     """Return a report of how operators run, and of what ran without a kernel of the device's own; see ``usage``.
 
     Args:
-        format: ``text`` is a summary, with a table of the operators that ran; ``json`` holds all operators, under the
-            keys that docs/operators.md names; ``html`` is one page that shows the same as ``json`` in a browser, to be
+        format: ``text`` is a summary, with a table of the operators that ran; ``json`` holds all operators, under keys
+            that last, see ``SCHEMA_VERSION``; ``html`` is one page that shows the same as ``json`` in a browser, to be
             sorted and filtered, and needs nothing beside it.
         path: a file to write the report to, in UTF-8, as well.
 
