@@ -25,8 +25,8 @@ def registrations(root: Path) -> list[Registration]:
     """Returns what ``csrc/`` registers, by name, each overload once.
 
     An entry of ``operators.def`` has the state that its macro is named after. A kernel registered by ``impl`` is
-    native, but for a boxed one: those hand the operator on to the host. What is listed and registered counts where it
-    is registered.
+    native, but for two kinds: a boxed one hands the operator on to the host, and one that calls ``Emulated`` to the
+    CPU's kernel of another operator. What is listed and registered counts where it is registered.
     """
     listed: dict[str, Registration] = {}
     registered: dict[str, Registration] = {}
@@ -49,7 +49,16 @@ def _in_source(text: str, path: str) -> Iterator[Registration]:
         body = text[block.end() : text.find("\n}", block.end())]
         impl = re.compile(rf'\b{block["variable"]}\.impl\(\s*"(?P<name>[^"]+)"\s*,(?P<kernel>[^;]*);')
         for match in impl.finditer(body):
-            state = "cpu" if "makeFromBoxedFunction" in match["kernel"] else "native"
+            state = "cpu" if "makeFromBoxedFunction" in match["kernel"] else _state_of_function(match["kernel"], text)
             library = block["library"]
             name = match["name"] if "::" in match["name"] else f"{library}::{match['name']}"
             yield Registration(name, state, path)
+
+
+def _state_of_function(kernel: str, text: str) -> str:
+    """The state of what is registered as ``TORCH_FN(name)``, by the body of that function if it is in the same file."""
+    function = re.search(r"TORCH_FN\(\s*(\w+)\s*\)", kernel)
+    if function is None:
+        return "native"
+    body = re.search(rf"^\S[^;{{}}\n]*\b{function[1]}\([^;]*?\) \{{\n(.*?)^\}}", text, re.MULTILINE | re.DOTALL)
+    return "emulated" if body and re.search(r"\bEmulated<", body[1]) else "native"
