@@ -15,15 +15,15 @@ import yaml
 from .errors import UserError
 from .git import Git
 from .project import Project
-from .render import copy, create_project
+from .render import copy, create_project, record_origin
 from .source import Source
 from .transplant import interruptible, point_of_no_return
 
 _DECORATION = {"torch", "pytorch", "backend"}
+_GIVE_ADDRESS = "give --template the address of the template's git repository."
 _UNVERSIONED = (
-    "The template is not a clean git checkout, so the project does not know its version: "
-    "`torch-backend update` will not work on it. For a project that can be updated, give --template the address of the "
-    "template's git repository."
+    "The template is not a clean git checkout, nor a package built from one, so the project does not know its version: "
+    f"`torch-backend update` will not work on it. For a project that can be updated, {_GIVE_ADDRESS}"
 )
 
 
@@ -84,7 +84,12 @@ def create(new: New) -> None:
     above = _repository_above(folder)
     notes: list[str] = []
 
+    versions = new.template.versions if isinstance(new.template, Source) else None
+
     def approve(rendered: Path) -> None:
+        if versions:
+            recorded = Project.find(rendered).template_version if new.ref else None
+            record_origin(rendered, versions.address, recorded or versions.name)
         answers = Project.find(rendered).answers
         click.echo(f"The names of the project:\n\n{describe(answers)}\n")
         if not new.defaults and sys.stdin.isatty() and not click.confirm(f"Write it to {new.folder}?", default=True):
@@ -103,12 +108,19 @@ def create(new: New) -> None:
 
     try:
         with interruptible():
-            if isinstance(new.template, Source) and new.ref is None and not new.template.is_clean_checkout():
+            if not isinstance(new.template, Source):
+                render(new.template, new.ref)
+            elif versions and new.ref:
+                render(str(versions.bundle), new.ref)
+            elif new.ref and new.template.git("rev-parse", "HEAD") is None:
+                raise UserError(f"This template has no versions, so not {new.ref} either: {_GIVE_ADDRESS}", 2)
+            elif new.ref or new.template.is_clean_checkout():
+                render(new.template, new.ref or "HEAD")
+            else:
                 with new.template.snapshot() as snapshot:
                     render(snapshot, None)
-                notes.append(_UNVERSIONED)
-            else:
-                render(new.template, new.ref or ("HEAD" if isinstance(new.template, Source) else None))
+                if not versions:
+                    notes.append(_UNVERSIONED)
     except (KeyboardInterrupt, click.Abort) as error:
         raise UserError("Interrupted; nothing was written.", 130) from error
     for note in notes:

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import yaml
 from copier import run_copy
 from copier.errors import CopierAnswersInterrupt, CopierError, CopierWarning, InteractiveSessionError
 from jinja2 import TemplateError, TemplateSyntaxError
@@ -84,6 +85,15 @@ def copy(
             )
     except (CopierError, TemplateError, ValueError, TypeError, ProcessExecutionError, KeyboardInterrupt) as error:
         raise explain(error) from error
+
+
+def record_origin(project: Path, address: str, version: str) -> None:
+    """Writes down where the template is, and which version of it was rendered, in place of what copier saw of it."""
+    path = project / ANSWERS_FILE
+    text = re.sub(r"^(_src_path|_commit):.*\n( .*\n)*", "", path.read_text(encoding="utf-8"), flags=re.MULTILINE)
+    heading, answers = text.split("\n", 1)
+    origin = yaml.safe_dump({"_commit": version, "_src_path": address}, width=10**6, allow_unicode=True)
+    path.write_text(f"{heading}\n{origin}{answers}", encoding="utf-8")
 
 
 @dataclass(frozen=True)

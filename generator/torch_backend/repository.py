@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,6 +16,7 @@ from packaging.version import InvalidVersion, Version
 from .errors import UserError
 from .git import Git
 from .project import Project
+from .source import Versions, find_source
 
 _SHORT = {"gh:": "https://github.com/", "gl:": "https://gitlab.com/"}
 
@@ -43,10 +44,12 @@ class Repository:
     Attributes:
         address: where it was cloned from, as it is recorded in projects.
         folder: the clone.
+        packaged: it came with the installed torch-backend.
     """
 
     address: str
     folder: Path
+    packaged: bool = False
 
     @property
     def git(self) -> Git:
@@ -61,11 +64,13 @@ class Repository:
         return dict(sorted(found.items()))
 
     def latest(self) -> Revision:
-        """The newest version that is not a pre-release.
+        """The newest version that is not a pre-release; of an installed torch-backend the one that it renders.
 
         Raises:
             UserError: there is none.
         """
+        if self.packaged:
+            return self.revision("HEAD")
         final = [tag for version, tag in self.tags().items() if not version.is_prerelease]
         if not final:
             raise UserError(
@@ -91,8 +96,8 @@ class Repository:
                 + (f"; the newest are {known}." if known else "; it has no tag that is a version."),
                 2,
             )
-        tagged = ref in self.tags().values()
-        return Revision(commit, ref if tagged else self.git.text("describe", "--tags", "--always", commit))
+        tagged = [ref] if ref in self.tags().values() else list(self.tags("--points-at", commit).values())
+        return Revision(commit, tagged[-1] if tagged else self.git.text("describe", "--tags", "--always", commit))
 
     def contains(self, later: Revision, earlier: Revision) -> bool:
         """True if ``earlier`` is part of the history of ``later``, or the same."""
@@ -130,6 +135,50 @@ def expand(address: str, project: Path) -> str:
     return str(next((place.resolve() for place in places if place.exists()), path))
 
 
+@dataclass(frozen=True)
+class _Place:
+    """Where the template of a project may be.
+
+    Attributes:
+        address: what the project records.
+        location: what git clones.
+        packaged: it came with the installed torch-backend.
+        advice: what to do if it is not there, or is too old.
+    """
+
+    address: str
+    location: str
+    packaged: bool
+    advice: str
+
+
+def _places(project: Project, address: str | None) -> list[_Place]:
+    """Places to look at, in this order: what came with an installed torch-backend needs no network.
+
+    Raises:
+        UserError: the project does not know its template.
+    """
+    recorded = address or project.template_address
+    if not recorded or not project.template_version:
+        raise UserError(
+            "The project does not know which version of the template it was made from: it was rendered from a folder, "
+            "not from a git repository with a clean work tree. It cannot be updated; render it again from a git "
+            "address, and carry your edits over.",
+            2,
+        )
+    moved = "If it has moved, name its address with --template."
+    elsewhere = _Place(recorded, expand(recorded, project.root), False, moved)
+    versions = find_source().versions
+    by_package = Versions.is_packaged(recorded)
+    if address or not (by_package or (versions and recorded == versions.home)):
+        return [elsewhere]
+    newer = "Install a newer torch-backend, or name the address of the template's git repository with --template."
+    if versions is None:
+        return [_Place(recorded, elsewhere.location, False, newer)]
+    own = _Place(versions.address, str(versions.bundle), True, newer)
+    return [own] if by_package else [own, elsewhere]
+
+
 @contextmanager
 def open_repository(project: Project, address: str | None = None) -> Iterator[tuple[Repository, Revision]]:
     """Clones the template of a project into a temporary folder.
@@ -144,33 +193,35 @@ def open_repository(project: Project, address: str | None = None) -> Iterator[tu
     Raises:
         UserError: the project does not know its template, or the template is not there.
     """
-    recorded = address or project.template_address
-    version = project.template_version
-    if not recorded or not version:
-        raise UserError(
-            "The project does not know which version of the template it was made from: it was rendered from a folder, "
-            "not from a git repository with a clean work tree. It cannot be updated; render it again from a git "
-            "address, and carry your edits over.",
-            2,
-        )
+    *first, last = _places(project, address)
     with tempfile.TemporaryDirectory(prefix="torch-backend-") as scratch:
-        folder = Path(scratch) / "template.git"
-        done = Git(Path(scratch)).call("clone", "--quiet", "--bare", "--", expand(recorded, project.root), folder)
-        if done.returncode != 0:
-            lines = done.stderr.decode(errors="replace").strip().splitlines()
-            reason = lines[-1] if lines else "no reason given"
-            raise UserError(
-                f"The template at {recorded} cannot be read as a git repository ({reason}). "
-                "If it has moved, name its address with --template.",
-                2,
-            )
-        repository = Repository(recorded, folder)
-        try:
-            current = repository.revision(version)
-        except UserError as error:
-            raise UserError(
-                f"The template at {recorded} does not hold {version}, which the project was made from. "
-                "If the template has moved, name its address with --template.",
-                2,
-            ) from error
-        yield repository, Revision(current.commit, version)
+        for place in first:
+            with suppress(UserError):
+                found = _clone(place, Path(scratch) / "packaged.git", str(project.template_version))
+                break
+        else:
+            found = _clone(last, Path(scratch) / "template.git", str(project.template_version))
+        yield found
+
+
+def _clone(place: _Place, folder: Path, version: str) -> tuple[Repository, Revision]:
+    """Clones the template, and looks up a version.
+
+    Raises:
+        UserError: one of them is not there.
+    """
+    done = Git(folder.parent).call("clone", "--quiet", "--bare", "--", place.location, folder)
+    if done.returncode != 0:
+        lines = done.stderr.decode(errors="replace").strip().splitlines()
+        reason = lines[-1] if lines else "no reason given"
+        raise UserError(
+            f"The template at {place.address} cannot be read as a git repository ({reason}). {place.advice}", 2
+        )
+    repository = Repository(place.address, folder, place.packaged)
+    try:
+        return repository, Revision(repository.revision(version).commit, version)
+    except UserError as error:
+        raise UserError(
+            f"The template at {place.address} does not hold {version}, which the project was made from. {place.advice}",
+            2,
+        ) from error

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 import subprocess
 import tempfile
@@ -17,6 +18,31 @@ import yaml
 from .errors import UserError
 
 PARTS = ("copier.yml", "includes", "template")
+
+
+@dataclass(frozen=True)
+class Versions:
+    """The template's history inside an installed package; see hatch_build.py.
+
+    Attributes:
+        bundle: the file that git reads as it reads a repository.
+        name: the version that lies beside it as files.
+        home: the public address of the repository that the package was built from, if it has one.
+    """
+
+    bundle: Path
+    name: str
+    home: str | None
+
+    @property
+    def address(self) -> str:
+        """What projects record as the place of their template."""
+        return self.home or str(self.bundle)
+
+    @staticmethod
+    def is_packaged(address: str) -> bool:
+        """True if an address is that of such a file, in this environment or in one that is gone."""
+        return Path(address).parts[-3:] == ("torch_backend", "bundled", "versions.bundle")
 
 
 @dataclass(frozen=True)
@@ -45,6 +71,15 @@ class Source:
     def questions(self) -> dict[str, dict[str, Any]]:
         """What a user may answer, in the order in which it is asked."""
         return {name: self.config[name] for name in self.variables if self.config[name].get("when") is not False}
+
+    @cached_property
+    def versions(self) -> Versions | None:
+        """The history that came with an installed package; None in a checkout, and if it was built without."""
+        bundle, origin = self.root / "versions.bundle", self.root / "origin.json"
+        if not bundle.is_file() or not origin.is_file():
+            return None
+        made_from = json.loads(origin.read_text(encoding="utf-8"))
+        return Versions(bundle, made_from["version"], made_from["address"])
 
     def git(self, *arguments: str) -> str | None:
         """Output of a git command in the template's repository; None if it fails or there is no repository."""

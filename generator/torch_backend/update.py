@@ -6,7 +6,6 @@ project is touched once, at the end, by transplant.py.
 
 from __future__ import annotations
 
-import re
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -14,7 +13,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import yaml
 from jinja2 import StrictUndefined
 from jinja2.sandbox import SandboxedEnvironment
 
@@ -24,7 +22,7 @@ from .errors import UserError
 from .git import Git
 from .merge import Merged, Scratch, merge
 from .project import Project
-from .render import ANSWERS_FILE, copy
+from .render import ANSWERS_FILE, copy, record_origin
 from .repository import Repository, Revision, open_repository
 from .transplant import STAGING, interruptible, transplant
 
@@ -75,8 +73,10 @@ def check(project: Project, address: str | None = None) -> Status:
     """
     with guarded(), open_repository(project, address) as (repository, current):
         latest = repository.latest()
-        newer = [] if repository.contains(current, latest) else list(repository.between(current, latest).values())
-        return Status(repository.address, current.name, latest.name, newer)
+        if repository.contains(current, latest):
+            return Status(repository.address, current.name, latest.name, [])
+        tagged = repository.between(current, latest).values()
+        return Status(repository.address, current.name, latest.name, list(dict.fromkeys([*tagged, latest.name])))
 
 
 def update(
@@ -190,7 +190,7 @@ def merged_render(
         template = str(repository.folder)
         copy(template, old, answers_of(project), ref=current.commit)
         copy(template, new, answers, defaults=defaults, ref=target.commit)
-        _record_origin(new / ANSWERS_FILE, repository.address, target.name)
+        record_origin(new, repository.address, target.name)
         scratch = Scratch(Path(folder) / "merge", project.root)
         yield merge(scratch, old, new, target.name, seeds=seeds, moved=moved, follow_renames=follow_renames)
 
@@ -237,15 +237,6 @@ def seed_patterns(config: Mapping[str, Any], answers: Mapping[str, Any]) -> list
         return {template.render(answers, _copier_operation=operation).strip() for template in templates}
 
     return sorted(excluded("update") - excluded("copy") - {""})
-
-
-def _record_origin(path: Path, address: str, version: str) -> None:
-    """Writes down where the template is, instead of the clone that it was rendered from, and its version's own tag."""
-    text = path.read_text(encoding="utf-8")
-    for name, value in (("_src_path", address), ("_commit", version)):
-        line = yaml.safe_dump({name: value}, width=10**6, allow_unicode=True)
-        text = re.sub(rf"^{name}:.*\n", lambda match, line=line: line, text, flags=re.MULTILINE)  # type: ignore[misc]
-    path.write_text(text, encoding="utf-8")
 
 
 @contextmanager
