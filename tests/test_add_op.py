@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import json
 import re
 import shutil
 import subprocess
@@ -66,6 +67,25 @@ def result(rendered: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Pa
     done = add_op(project / "csrc", *OPERATORS)
     assert done.exit_code == 0, done.output
     return project, read_project(rendered), done.output
+
+
+def test_json(fresh: Path) -> None:
+    done = add_op(fresh, "gelu", "--json")
+    assert done.exit_code == 0, done.output
+    printed = json.loads(done.stdout)
+    assert (printed["project"], printed["python"], printed["built"]) == (str(fresh), sys.executable, False)
+    assert printed["next"][1][1:] == ["-m", "pytest", "tests/test_gelu.py"]
+    (gelu,) = printed["operators"]
+    assert {name: gelu[name] for name in ("name", "functions", "kernel", "test", "opinfos", "unserved")} == {
+        "name": "gelu",
+        "functions": ["gelu", "gelu_", "gelu.out"],
+        "kernel": f"{NATIVE}/Gelu.cpp",
+        "test": "tests/test_gelu.py",
+        "opinfos": ["nn.functional.gelu"],
+        "unserved": [],
+    }
+    refused = add_op(fresh, "gelu", "--json")
+    assert (refused.exit_code, refused.stdout) == (1, "")
 
 
 def test_files(result: tuple[Path, Tree, str]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shlex
 import sys
 from collections.abc import Callable
@@ -54,7 +55,8 @@ register_project_commands(main)
 @click.option("--project", "folder", type=click.Path(path_type=Path), default=Path(), help="Folder in the project.")
 @click.option("--python", type=click.Path(path_type=Path), help="Interpreter with the project's torch.")
 @click.option("--build", is_flag=True, help="Also build the project for that interpreter, and run the new tests.")
-def add_op(operators: tuple[str, ...], folder: Path, python: Path | None, build: bool) -> None:
+@click.option("--json", "as_json", is_flag=True, help="Print JSON, for scripts; what a build prints goes to stderr.")
+def add_op(operators: tuple[str, ...], folder: Path, python: Path | None, build: bool, as_json: bool) -> None:
     """Give a project a kernel for each OPERATOR, with its entries in the list of operators and a test.
 
     An OPERATOR is a whole family, such as gelu or sum, or one overload with its in-place and out variants, such as
@@ -65,10 +67,21 @@ def add_op(operators: tuple[str, ...], folder: Path, python: Path | None, build:
 
     project = Project.find(folder)
     added, interpreter = command.add_operators(project, list(operators), python)
+    steps = command.build_steps(interpreter, added)
+    if as_json:
+        if build:
+            command.run_steps(project, steps, to_stderr=True)
+        found = {
+            "project": str(project.root),
+            "python": str(interpreter),
+            "built": build,
+            "next": [] if build else steps,
+        }
+        click.echo(json.dumps(found | {"operators": [operator.to_json() for operator in added]}, indent=2))
+        return
     for operator in added:
         click.echo(command.summary(operator))
     click.echo("Listed as NATIVE in csrc/aten/operators.def.")
-    steps = command.build_steps(interpreter, added)
     if build:
         command.run_steps(project, steps)
         return

@@ -44,6 +44,15 @@ def registrations(root: Path) -> list[Registration]:
     return sorted((listed | registered).values(), key=lambda registration: registration.name)
 
 
+def kernels(root: Path) -> dict[str, str]:
+    """Returns the ATen operators with a kernel in C++ sources, such as ``add.Tensor``, and the file of each."""
+    return {
+        registration.name.removeprefix("aten::"): registration.path
+        for registration in registrations(root)
+        if registration.name.startswith("aten::") and registration.path.endswith(".cpp")
+    }
+
+
 def _in_source(text: str, path: str) -> Iterator[Registration]:
     for block in _BLOCK.finditer(text):
         body = text[block.end() : text.find("\n}", block.end())]

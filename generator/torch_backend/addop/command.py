@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import shlex
 import subprocess
+import sys
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
 from torch_backend.errors import UserError
 from torch_backend.project import Project
+from torch_backend.registered import kernels
 
 from .interpreter import choose, describe
 from .kernel import functions_of, kernel_source
 from .op_test import test_source
 from .operator_list import LIST, require_list, with_native
-from .registered import registered
 from .spelling import pascal, snake
 
 NATIVE = Path("csrc") / "aten" / "native"
@@ -48,6 +49,10 @@ class Added:
     test: Path
     opinfos: list[str]
     samples: int
+
+    def to_json(self) -> dict[str, Any]:
+        """The same as plain values."""
+        return asdict(self) | {"kernel": self.kernel.as_posix(), "test": self.test.as_posix()}
 
 
 @dataclass
@@ -92,7 +97,7 @@ def add_operators(project: Project, names: list[str], python: Path | None = None
 def _plan(project: Project, operators: list[dict[str, Any]]) -> _Plan:
     plan = _Plan()
     problems: list[str] = []
-    present = registered(project)
+    present = kernels(project.root)
     for operator in operators:
         name = operator["name"]
         kernel = NATIVE / f"{pascal(name)}.cpp"
@@ -100,10 +105,8 @@ def _plan(project: Project, operators: list[dict[str, Any]]) -> _Plan:
         schemas = [function["schema"] for function in functions_of(operator)]
         for schema in schemas:
             if schema in present:
-                problems.append(
-                    f"aten::{schema} has a kernel already, in {present[schema].as_posix()}: change it there."
-                )
-            present[schema] = kernel
+                problems.append(f"aten::{schema} has a kernel already, in {present[schema]}: change it there.")
+            present[schema] = kernel.as_posix()
         for path in (kernel, test):
             if (project.root / path).exists() or path in plan.new:
                 problems.append(f"{path.as_posix()} is there already: move it away or add the operator by hand.")
@@ -168,13 +171,18 @@ def build_steps(python: Path, added: list[Added]) -> list[list[str]]:
     ]
 
 
-def run_steps(project: Project, steps: list[list[str]]) -> None:
+def run_steps(project: Project, steps: list[list[str]], *, to_stderr: bool = False) -> None:
     """Runs commands in the project's folder, their output going to the terminal.
+
+    Args:
+        project: the project.
+        steps: the commands.
+        to_stderr: keep the standard output free, for JSON.
 
     Raises:
         UserError: one failed. The files stay.
     """
     for step in steps:
-        done = subprocess.run(step, cwd=project.root, check=False)
+        done = subprocess.run(step, cwd=project.root, stdout=sys.stderr if to_stderr else None, check=False)
         if done.returncode != 0:
             raise UserError(f"failed with exit code {done.returncode}, in {project.root}: {shlex.join(step)}")
