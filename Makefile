@@ -17,7 +17,7 @@ export TORCH_DEVICE_BACKEND_AUTOLOAD := 0
 export PATH := $(BIN):$(PATH)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-fast lint format examples examples-check backport clean distclean
+.PHONY: help setup demo first-hour test test-fast lint format examples examples-check backport clean distclean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -33,6 +33,9 @@ $(READY): requirements-torch.txt requirements-dev.txt pyproject.toml
 
 demo: $(READY) ## render a vendor project, build it, and train on its device
 	$(BIN)/torch-backend demo
+
+first-hour: $(READY) ## run the commands of "A vendor's first hour" in README.md; transcript in build/first_hour
+	$(BIN)/python -m tests.first_hour
 
 test: lint examples-check ## all checks and all tests; compiles four projects
 	$(BIN)/python -m pytest --verbose --numprocesses=$(TEST_PROCESSES) --dist=loadgroup

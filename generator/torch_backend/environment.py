@@ -10,7 +10,7 @@ import os
 import subprocess
 import sys
 import sysconfig
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from importlib.metadata import distributions
 from pathlib import Path
@@ -58,23 +58,28 @@ def this_environment() -> Environment:
     return Environment(Path(sys.prefix))
 
 
-def _backend_entries(site_packages: Path) -> set[str]:
-    """Names in a site-packages folder that belong to an installed backend."""
+def _entries(site_packages: Path, without: Collection[str]) -> set[str]:
+    """Names in a site-packages folder that belong to an installed backend, or to one of these distributions."""
     names = set()
     for distribution in distributions(path=[str(site_packages)]):
-        if distribution.entry_points.select(group="torch.backends"):
+        if distribution.name in without or distribution.entry_points.select(group="torch.backends"):
             names |= {file.parts[0] for file in distribution.files or []}
     return names
 
 
-def create_environment(folder: Path) -> Environment:
-    """Creates an environment that sees the packages of the running one, backends left out; an existing one is kept."""
+def create_environment(folder: Path, without: Collection[str] = ()) -> Environment:
+    """Creates an environment that sees the packages of the running one, backends left out; an existing one is kept.
+
+    Args:
+        folder: where it goes.
+        without: other distributions that are left out.
+    """
     environment = Environment(folder.absolute())
     if not environment.python.exists():
         subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(folder)], check=True)
         environment.site_packages.mkdir(parents=True, exist_ok=True)
         for below in dict.fromkeys([sysconfig.get_path("purelib"), sysconfig.get_path("platlib")]):
-            hidden = _backend_entries(Path(below)) | {"__pycache__"}
+            hidden = _entries(Path(below), without) | {"__pycache__"}
             for entry in Path(below).iterdir():
                 if entry.name not in hidden:
                     (environment.site_packages / entry.name).symlink_to(entry)

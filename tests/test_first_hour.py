@@ -1,0 +1,68 @@
+"""The commands that README.md shows a vendor are run, as they stand there."""
+
+from __future__ import annotations
+
+
+import pytest
+import yaml
+
+from .conftest import ROOT
+from .first_hour import ADDRESS, KEPT, TRANSCRIPT, WHOLE_SUITE, commands, first_hour, shorten
+
+# In the order in which the hour goes on; other commands are between them.
+MILESTONES = (
+    f"git clone {ADDRESS} torch-backend",
+    "pip install ./torch-backend",
+    "torch-backend new torch_acme",
+    "pip install --no-build-isolation --editable .",
+    WHOLE_SUITE,
+    "torch-backend add-op gelu",
+    "pip install --no-build-isolation --editable .",
+    "pytest tests/test_gelu.py",
+    "torch-backend coverage gelu --state native",
+    "git add --all && git commit",
+    "git -C ../torch-backend pull",
+    "pip install ../torch-backend",
+    "torch-backend update",
+    "pytest tests/test_gelu.py",
+)
+
+
+@pytest.fixture(scope="module")
+def lines() -> list[str]:
+    return commands((ROOT / "README.md").read_text(encoding="utf-8"))
+
+
+def test_readme_has_the_steps_in_order(lines: list[str]) -> None:
+    rest = iter(lines)
+    for milestone in MILESTONES:
+        assert any(line.startswith(milestone) for line in rest), f"{milestone} is missing, or too early"
+
+
+def test_readme_edits_what_the_script_looks_at(lines: list[str]) -> None:
+    for name, line in KEPT.items():
+        assert f'echo "{line.strip()}" >> {name}' in lines
+
+
+def test_readme_installs_the_torch_that_projects_are_for(lines: list[str]) -> None:
+    releases = yaml.safe_load((ROOT / "copier.yml").read_text(encoding="utf-8"))["torch_releases"]["default"]
+    newest = list(releases.values())[-1]
+    assert lines[0].startswith(f'pip install "torch{newest["requirement"]}" ')
+
+
+def test_long_output_is_shortened() -> None:
+    lines = [str(number) for number in range(30)]
+    assert shorten(lines) == [*lines[:6], "... 10 lines ...", *lines[-14:]]
+    assert shorten(lines[:21]) == lines[:21]
+
+
+@pytest.mark.build
+def test_first_hour(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As test_build.py builds the project Acme, so that the compiler cache serves both."""
+    folder = ROOT / "build" / "tests" / "first_hour"
+    monkeypatch.setenv("SKBUILD_CMAKE_DEFINE", "WARNINGS_AS_ERRORS=ON")
+    monkeypatch.delenv("TORCH_DEVICE_BACKEND_AUTOLOAD", raising=False)
+    first_hour(folder, tests="tests/test_device.py tests/test_fallback.py")
+    transcript = (folder / TRANSCRIPT).read_text(encoding="utf-8")
+    assert transcript.count("\n$ ") == len(commands((ROOT / "README.md").read_text(encoding="utf-8")))
+    assert "\nEvery command did what README.md says" in transcript
