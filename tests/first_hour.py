@@ -38,6 +38,8 @@ IDENTITY = {
 }
 # What README.md takes for granted is there already, so pip has to look nowhere.
 OFFLINE = {"PIP_NO_INDEX": "1", "PIP_NO_BUILD_ISOLATION": "0", "PIP_DISABLE_PIP_VERSION_CHECK": "1"}
+# No settings of whoever runs this; and, by a ceiling, no repository above the scratch folder, such as this one.
+GIT = {"GIT_CONFIG_GLOBAL": os.devnull, "GIT_PAGER": "cat"}
 
 NEWS = "// v0.2.0 of the template was here.\n"
 NEWS_IN = "csrc/runtime/Stream.cpp"
@@ -90,7 +92,7 @@ class Hour:
         done = subprocess.run(
             ["bash", "-e", "-o", "pipefail", "-c", f'{command}\npwd > "{here}"'],
             cwd=self.cwd,
-            env=self.environment.variables(IDENTITY | OFFLINE | {"GIT_CONFIG_GLOBAL": os.devnull, "GIT_PAGER": "cat"}),
+            env=self.environment.variables(IDENTITY | OFFLINE | GIT | {"GIT_CEILING_DIRECTORIES": str(self.folder)}),
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
