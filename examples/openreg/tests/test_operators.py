@@ -590,8 +590,8 @@ def test_out_that_is_an_input(x: Tensor) -> None:
     torch.add(x, x, out=x)
     same(x, expected * 2)
     torch.abs(x, out=x)
-    torch.exp(x, out=x)
-    same(x, (expected * 2).exp())
+    torch.sqrt(x, out=x)
+    same(x, (expected * 2).sqrt())
     assert x.data_ptr() == address
 
 
