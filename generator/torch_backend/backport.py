@@ -104,8 +104,8 @@ def _template_path(names: Names, old: Path | None, path: str, is_template: bool)
     converted, findings = names.convert_path(path)
     parts = converted.split("/")
     if found := condition(path):
-        depth, feature = found
-        parts[depth - 1] = f"{{% if '{feature}' in features %}}{parts[depth - 1]}{{% endif %}}"
+        depth, expression = found
+        parts[depth - 1] = f"{{% if {expression} %}}{parts[depth - 1]}{{% endif %}}"
     return Path(*parts[:-1], parts[-1] + (SUFFIX if is_template else "")), findings
 
 

@@ -12,6 +12,10 @@ FEATURES: dict[str, tuple[str, ...]] = {
     "github": (".github",),
 }
 
+# Files and folders that are rendered only with the emulated device library. The template holds others of the same paths
+# for a library of the vendor's, but for the emulator itself; those are written by hand.
+EMULATED = re.compile(r"third_party(?=/)|csrc/device(?=/[^/]+\.cpp$|/Handles\.h$)|cmake/DeviceLibrary\.cmake$")
+
 # Written by hand in the template, since an answer chooses whether or which; edits in the example stay there.
 GENERATED = frozenset({".copier-answers.yml", ".github/CODEOWNERS", "LICENSE"})
 
@@ -23,15 +27,17 @@ IGNORED = re.compile(
 
 
 def condition(path: str) -> tuple[int, str] | None:
-    """Finds the feature that a path belongs to.
+    """Finds the answer that a path of the example depends on.
 
     Returns:
-        The number of leading path parts that carry the condition and the feature's name, or None.
+        The number of leading path parts that carry the condition and the condition as Jinja has it, or None.
     """
     parts = path.split("/")
     for feature, prefixes in FEATURES.items():
         for prefix in prefixes:
             wanted = prefix.split("/")
             if parts[: len(wanted)] == wanted:
-                return len(wanted), feature
+                return len(wanted), f"'{feature}' in features"
+    if found := EMULATED.match(path):
+        return len(found[0].split("/")), "device_library == 'emulated'"
     return None

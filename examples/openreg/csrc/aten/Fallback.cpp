@@ -10,11 +10,18 @@
 #include "aten/OperatorInfo.h"
 #include "aten/Recorder.h"
 #include "aten/emulation/Boxed.h"
+#include "device/Address.h"
 
 namespace openreg {
 namespace {
 
 constexpr const char* kVariable = "TORCH_OPENREG_FALLBACK";
+
+void checkPolicy(FallbackPolicy policy) {
+  TORCH_CHECK_VALUE(
+      policy != FallbackPolicy::Emulate || device::hasKernelAddresses(), "the fallback policy `emulate` runs PyTorch's CPU kernels in place on device memory, which the host cannot reach on device ",
+      c10::get_privateuse1_backend(), "; choose `cpu`, which copies operands to the host and results back, or `error`");
+}
 
 std::string joinName(const std::string& name, const std::string& overload) {
   return overload.empty() ? name : name + "." + overload;
@@ -63,8 +70,10 @@ class FallbackState {
       policy_ = FallbackPolicy::Error;
     } else if (setting == "warn") {
       warn_ = true;
-    } else {
-      TORCH_CHECK_VALUE(setting.empty() || setting == "emulate", kVariable, "=", setting, " is not one of emulate, cpu, error (optionally followed by ,warn)");
+    } else if (!setting.empty()) {
+      TORCH_CHECK_VALUE(setting == "emulate", kVariable, "=", setting, " is not one of emulate, cpu, error (optionally followed by ,warn)");
+      checkPolicy(FallbackPolicy::Emulate);
+      policy_ = FallbackPolicy::Emulate;
     }
     setPolicy(policy_);  // counters exist already
   }
@@ -171,8 +180,8 @@ class FallbackState {
   }
 
   std::mutex mutex_;
-  // PORTING: Cpu, or Error, once the device is real; only the emulated one can run the CPU's kernels on its memory.
-  std::atomic<FallbackPolicy> policy_{FallbackPolicy::Emulate};
+  // PORTING: Error, once the device has kernels for all that you run, so that nothing goes over the host unseen.
+  std::atomic<FallbackPolicy> policy_{device::hasKernelAddresses() ? FallbackPolicy::Emulate : FallbackPolicy::Cpu};
   std::atomic<bool> warn_{false};
   bool recording_ = false;
   std::unordered_map<std::string, OperatorCounter*> counters_;
@@ -188,6 +197,7 @@ FallbackPolicy fallbackPolicy() {
 }
 
 void setFallbackPolicy(FallbackPolicy policy) {
+  checkPolicy(policy);
   FallbackState::instance().setPolicy(policy);
 }
 
@@ -200,6 +210,7 @@ void setFallbackWarn(bool warn) {
 }
 
 void setOperatorPolicy(const std::string& name, std::optional<FallbackPolicy> policy) {
+  checkPolicy(policy.value_or(FallbackPolicy::Cpu));
   FallbackState::instance().setOperatorPolicy(name, policy);
 }
 
@@ -271,7 +282,7 @@ FallbackPolicy OperatorCounter::applyPolicy() {
   }
   TORCH_CHECK_NOT_IMPLEMENTED(
       policy != FallbackPolicy::Error, name_, " has no kernel of its own on device ", c10::get_privateuse1_backend(),
-      ", and the fallback policy is `error`. Write one in csrc/aten/native, or choose the policy `emulate` or `cpu`");
+      ", and the fallback policy is `error`. Write one in csrc/aten/native, or choose another policy");
   if (state.claimWarning(*this)) {
     TORCH_WARN(
         name_, " has no kernel of its own on device ", c10::get_privateuse1_backend(), policy == FallbackPolicy::Emulate ? ": PyTorch's CPU kernel runs on device memory" : ": it runs on the host, with copies");

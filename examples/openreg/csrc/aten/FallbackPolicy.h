@@ -14,13 +14,14 @@
 namespace openreg {
 
 enum class FallbackPolicy : uint8_t {
-  Emulate,  // PyTorch's CPU kernel runs in place on device memory: needs the emulated device
-  Cpu,  // operands are copied to the host, the CPU kernel runs there, results are copied back
+  Emulate,  // PyTorch's CPU kernel runs in place on device memory; the default where that can be (device/Address.h)
+  Cpu,  // operands are copied to the host, the CPU kernel runs there, results are copied back; the default elsewhere
   Error,  // NotImplementedError
 };
 
 // Set from the environment variable TORCH_OPENREG_FALLBACK (`emulate`, `cpu` or `error`, and `warn` after a comma) by
-// readFallbackEnvironment, which raises ValueError on anything else; later by these, from any thread at any time.
+// readFallbackEnvironment, which raises ValueError on anything else; later by these, from any thread at any
+// time. Emulate raises ValueError if the host cannot reach device memory.
 void readFallbackEnvironment();
 BACKEND_API FallbackPolicy fallbackPolicy();
 BACKEND_API void setFallbackPolicy(FallbackPolicy policy);

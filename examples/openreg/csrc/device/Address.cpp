@@ -4,12 +4,16 @@
 
 #include "device/Error.h"
 
-namespace openreg::device::detail {
+namespace openreg::device {
 
-ptrdiff_t kernelAddressOffset() {
+bool hasKernelAddresses() noexcept {
+  return true;
+}
+
+ptrdiff_t detail::kernelAddressOffset() {
   ptrdiff_t offset = 0;
   DEVICE_CHECK(orGetKernelAddressOffset(&offset));
   return offset;
 }
 
-}  // namespace openreg::device::detail
+}  // namespace openreg::device

@@ -6,16 +6,20 @@
 
 // PORTING: the two views of device memory. `tensor.data_ptr()` holds device addresses, which fault on the host. A kernel
 // that the host's processor runs on the emulated device reaches the same memory at kernel addresses, a constant apart.
-// Real kernels use device addresses as they are: delete this file together with aten/emulation.
+// Real kernels use device addresses as they are: there hasKernelAddresses is false, and nothing runs in place.
 namespace openreg::device {
+
+// Whether the host's processor reaches device memory, at kernel addresses. It is asked while the library loads: a constant.
+// If not, the fallback policy `emulate` is refused, and PyTorch's CPU kernels run on copies in host memory.
+BACKEND_API bool hasKernelAddresses() noexcept;
 
 namespace detail {
 BACKEND_API ptrdiff_t kernelAddressOffset();
 }
 
-// Constant for the life of the process; the lookup happens once.
+// Constant for the life of the process; the lookup happens once. Without kernel addresses, both views are one.
 inline ptrdiff_t kernelAddressOffset() {
-  static const ptrdiff_t offset = detail::kernelAddressOffset();
+  static const ptrdiff_t offset = hasKernelAddresses() ? detail::kernelAddressOffset() : 0;
   return offset;
 }
 

@@ -4,6 +4,7 @@
 
 #include "aten/emulation/Alias.h"
 #include "aten/emulation/Compound.h"
+#include "device/Address.h"
 #include "device/Launch.h"
 #include "device/Memory.h"
 #include "runtime/CachingAllocator.h"
@@ -128,6 +129,7 @@ void Call::run(c10::function_ref<void()> kernel) {
   if (device_ == kUnknown) [[unlikely]] {
     device_ = currentDevice();
   }
+  TORCH_CHECK_NOT_IMPLEMENTED(device::hasKernelAddresses(), "PyTorch's CPU kernels cannot run in place on memory of this device, which the host cannot reach");
   const HostKernel submitted(device_, currentStreamId(device_));
   device::runOnStream(currentStreamHandle(device_), [&] {
     scope_.emplace(device_);

@@ -66,7 +66,7 @@ class RedirectingCpuAllocator final : public c10::Allocator {
   // Serves both kinds: what raw_allocate gave within a scope may be given back outside of it, and the reverse.
   c10::DeleterFnPtr raw_deleter() const override {
     return [](void* pointer) {
-      const bool scoped = isInitialized() && device::pointerInfo(device::toDeviceAddress(pointer)).type == device::MemoryType::Device;
+      const bool scoped = device::hasKernelAddresses() && isInitialized() && device::pointerInfo(device::toDeviceAddress(pointer)).type == device::MemoryType::Device;
       scoped ? deleteScoped(pointer) : instance().host_deleter_(pointer);
     };
   }

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <type_traits>
 
+#include "aten/HostMemory.h"
 #include "device/Address.h"
 #include "device/Launch.h"
 #include "runtime/Stream.h"
@@ -80,6 +81,27 @@ void pointwiseKernel(const Arguments& arguments) {
   at::parallel_for(0, count, at::internal::GRAIN_SIZE, [&](int64_t begin, int64_t end) { applyRange<Arguments, Out, In...>(arguments, begin, end); });
 }
 
+// The same where the device cannot run the host's code: on copies in host memory, until there is a kernel.
+template <class Out, class... In, class Function>
+void applyOnHost(at::TensorIteratorBase& iterator, Function function) {
+  constexpr size_t kOperands = sizeof...(In) + 1;
+  std::array<at::Tensor, kOperands> copies;
+  std::array<ptrdiff_t, kOperands> distances;
+  for (size_t i = 0; i < kOperands; ++i) {
+    const auto& operand = iterator.tensor(static_cast<int64_t>(i));
+    copies[i] = toHostMemory(operand);
+    distances[i] = reinterpret_cast<intptr_t>(copies[i].mutable_data_ptr()) - reinterpret_cast<intptr_t>(operand.mutable_data_ptr());
+  }
+  iterator.for_each([&](char** data, const int64_t* strides, int64_t count) {
+    std::array<char*, kOperands> moved;
+    for (size_t i = 0; i < kOperands; ++i) {
+      moved[i] = reinterpret_cast<char*>(reinterpret_cast<intptr_t>(data[i]) + distances[i]);
+    }
+    applyRow<Out, In...>(function, moved.data(), strides, count);
+  });
+  fromHostMemory(iterator.tensor(0), copies[0]);
+}
+
 // Launches `function` for each element of the iterator: operand 0 is written, the others are read. All operands have the
 // dtypes of the function's result and arguments. The function is copied into the kernel's arguments.
 //
@@ -88,6 +110,10 @@ template <class Out, class... In, class Function>
 void launchPointwise(at::TensorIteratorBase& iterator, Function function) {
   using Arguments = PointwiseArguments<Function, sizeof...(In) + 1>;
   if (iterator.numel() == 0) {
+    return;
+  }
+  if (!device::hasKernelAddresses()) {
+    applyOnHost<Out, In...>(iterator, function);
     return;
   }
   auto* stream = currentStreamHandle(iterator.device(0).index());

@@ -1,0 +1,10 @@
+# The device's library, which csrc/device/ calls: the target sdk::runtime is all that the rest of the build knows of it.
+# PORTING: find your library instead, and give it the alias, as in `add_library(sdk::runtime ALIAS mychip::runtime)`.
+add_subdirectory(third_party/openreg)
+set_target_properties(openreg PROPERTIES UNITY_BUILD ${COMPILE_IN_GROUPS} UNITY_BUILD_BATCH_SIZE 16)  # small files, of which this build changes none
+
+# What of it goes into the wheel: the library, by this name in the folder lib/, and its headers. A library that the user's
+# machine has anyway is not installed; sdk_in_wheel is empty then.
+set(sdk_in_wheel openreg)
+install(TARGETS openreg LIBRARY DESTINATION ${PROJECT_NAME}/lib RUNTIME DESTINATION ${PROJECT_NAME}/lib)
+install(DIRECTORY third_party/openreg/include/ DESTINATION ${PROJECT_NAME}/include FILES_MATCHING PATTERN "*.h")
