@@ -1,7 +1,7 @@
 #include "aten/native/BiasRelu.h"
 
 #include <ATen/Dispatch.h>
-#include <ATen/ops/add.h>
+#include <ATen/TensorOperators.h>
 #include <ATen/ops/empty_like.h>
 #include <ATen/ops/gt.h>
 #include <ATen/ops/relu.h>
