@@ -50,7 +50,7 @@ void runCompoundFallback(const c10::OperatorHandle& op, torch::jit::Stack* stack
   const auto policy = info.counter.applyPolicy();
   const CallTimer timer(info.counter);
   if (policy == FallbackPolicy::Cpu) {
-    runOnHost(op, info, stack);
+    emulation::runBoxed(op, info, stack, emulation::Kernel::OfOperands, emulation::Call::Memory::Copies);
   } else if (!recordInstead(op, info, stack)) {
     emulation::runBoxed(op, info, stack, emulation::Kernel::OfOperands);
   }

@@ -5,11 +5,9 @@
 #include <ATen/ops/empty_like.h>
 #include <torch/library.h>
 
-#include "aten/HostMemory.h"
 #include "aten/OperatorInfo.h"
 #include "aten/Recorder.h"
 #include "aten/emulation/Call.h"
-#include "device/Address.h"
 #include "device/Memory.h"
 #include "runtime/Event.h"
 #include "runtime/HostAllocator.h"
@@ -61,17 +59,10 @@ void copyOnDevice(at::Tensor& dst, const at::Tensor& src) {
   if (hasRecorder() && recordCopy(dst, src)) [[unlikely]] {
     return;
   }
-  constexpr c10::DispatchKeySet kCpu(c10::DispatchKey::CPU);
-  if (!device::hasKernelAddresses()) {
-    auto copy = toHostMemory(dst);
-    at::_ops::copy_::redispatch(kCpu, copy, toHostMemory(src), /*non_blocking=*/false);
-    fromHostMemory(dst, copy);
-    return;
-  }
   emulation::Call call;
   const auto from = call.alias(src);
   auto to = call.alias(dst, emulation::Call::Use::Write);
-  call.run([&] { at::_ops::copy_::redispatch(kCpu, to, from, /*non_blocking=*/false); });
+  call.run([&] { at::_ops::copy_::redispatch(c10::DispatchKeySet(c10::DispatchKey::CPU), to, from, /*non_blocking=*/false); });
 }
 
 // The source's stream does the copy: it waits for what the destination's stream has before, and that one for the copy.

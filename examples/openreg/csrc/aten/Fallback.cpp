@@ -1,6 +1,5 @@
 #include "aten/Fallback.h"
 
-#include <ATen/native/CPUFallback.h>
 #include <c10/util/env.h>
 
 #include <algorithm>
@@ -291,16 +290,7 @@ FallbackPolicy OperatorCounter::applyPolicy() {
 }
 
 void runOnHost(const c10::OperatorHandle& op, const OperatorInfo& info, torch::jit::Stack* stack) {
-  const auto device = emulation::prepareForHost(info, stack);
-  at::native::cpu_fallback(op, stack);
-  // cpu_fallback sends results to where the first operand is. That may be a number, which is on the host.
-  const size_t first = stack->size() - info.source.size();
-  for (size_t i = 0; i < info.source.size(); ++i) {
-    auto& result = (*stack)[first + i];
-    if (info.source[i] == OperatorInfo::kFresh && result.isTensor() && result.toTensor().defined() && result.toTensor().is_cpu()) {
-      result = result.toTensor().to(device);
-    }
-  }
+  emulation::runBoxed(op, info, stack, emulation::Kernel::Dense, emulation::Call::Memory::Copies);
 }
 
 void runCountedFallback(const c10::OperatorHandle& op, torch::jit::Stack* stack) {

@@ -1,6 +1,5 @@
 #include "aten/emulation/Boxed.h"
 
-#include "aten/emulation/Call.h"
 #include "aten/emulation/Values.h"
 
 namespace openreg::emulation {
@@ -63,8 +62,8 @@ Arguments bindOperands(Call& call, const OperatorInfo& info, Stack* stack) {
   return originals;
 }
 
-void runBoxed(const c10::OperatorHandle& op, const OperatorInfo& info, Stack* stack, Kernel kernel) {
-  Call call(deviceOf(info, *stack));
+void runBoxed(const c10::OperatorHandle& op, const OperatorInfo& info, Stack* stack, Kernel kernel, Call::Memory memory) {
+  Call call(deviceOf(info, *stack), memory);
   const auto originals = bindOperands(call, info, stack);
   if (kernel == Kernel::OfOperands) {
     tellOfGradients(originals, *stack);
@@ -83,19 +82,6 @@ void runBoxed(const c10::OperatorHandle& op, const OperatorInfo& info, Stack* st
     auto& value = (*stack)[stack->size() - results + i];
     value = info.source[i] == OperatorInfo::kFresh ? mapTensors(value, [&](const at::Tensor& result) { return call.adopt(result); }) : originals[info.source[i]];
   }
-}
-
-c10::Device prepareForHost(const OperatorInfo& info, Stack* stack) {
-  Call call(deviceOf(info, *stack));
-  const auto first = stack->size() - info.written.size();
-  for (size_t i = 0; i < info.written.size(); ++i) {
-    aliasOf(call, (*stack)[first + i], useOf(info, i));
-  }
-  if (info.generator_argument >= 0) {
-    auto& value = (*stack)[first + info.generator_argument];
-    value = call.engine(generatorOf(value));
-  }
-  return call.device();
 }
 
 }  // namespace openreg::emulation

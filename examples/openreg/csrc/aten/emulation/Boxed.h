@@ -6,10 +6,9 @@
 #include <optional>
 
 #include "aten/OperatorInfo.h"
+#include "aten/emulation/Call.h"
 
 namespace openreg::emulation {
-
-class Call;
 
 // Which CPU kernel of an operator runs.
 enum class Kernel : uint8_t {
@@ -17,8 +16,9 @@ enum class Kernel : uint8_t {
   OfOperands,  // the one for sparse, quantized or nested tensors, if an operand or the result is such a one
 };
 
-// PyTorch's CPU kernel of any operator on device memory: reads from the schema what Unboxed.h reads from C++ types.
-void runBoxed(const c10::OperatorHandle& op, const OperatorInfo& info, torch::jit::Stack* stack, Kernel kernel = Kernel::Dense);
+// PyTorch's CPU kernel of any operator for the device: reads from the schema what Unboxed.h reads from C++ types.
+void runBoxed(
+    const c10::OperatorHandle& op, const OperatorInfo& info, torch::jit::Stack* stack, Kernel kernel = Kernel::Dense, Call::Memory memory = Call::defaultMemory());
 
 // The device that a factory function is asked for, if `op` is one.
 std::optional<c10::DeviceIndex> deviceOf(const OperatorInfo& info, const torch::jit::Stack& stack);
@@ -26,9 +26,5 @@ std::optional<c10::DeviceIndex> deviceOf(const OperatorInfo& info, const torch::
 // Replaces the arguments on the stack by what the CPU kernel takes, and gives back what was there.
 using Arguments = c10::SmallVector<c10::IValue, 8>;
 Arguments bindOperands(Call& call, const OperatorInfo& info, torch::jit::Stack* stack);
-
-// What copying the operands to the host would leave unchecked or undone: raises if they are on different devices, and
-// replaces the device's generator by the engine that a CPU kernel can draw from. Returns the operands' device.
-c10::Device prepareForHost(const OperatorInfo& info, torch::jit::Stack* stack);
 
 }  // namespace openreg::emulation

@@ -1,10 +1,10 @@
 #include "aten/emulation/Call.h"
 
+#include <ATen/EmptyTensor.h>
 #include <c10/core/TensorImpl.h>
 
 #include "aten/emulation/Alias.h"
 #include "aten/emulation/Compound.h"
-#include "device/Address.h"
 #include "device/Launch.h"
 #include "device/Memory.h"
 #include "runtime/CachingAllocator.h"
@@ -15,6 +15,27 @@ namespace openreg::emulation {
 namespace {
 
 constexpr c10::DispatchKeySet kDeviceKey(c10::DispatchKey::PrivateUse1);
+
+// Host memory for a copy of the operand's, without content.
+c10::Storage hostStorageFor(const at::Tensor& operand) {
+  TORCH_CHECK_NOT_IMPLEMENTED(operand.has_storage(), "this operator cannot take a tensor of layout ", operand.layout(), " on this device");
+  const auto& storage = operand.storage();
+  return {c10::Storage::use_byte_size_t(), storage.nbytes(), &cpuAllocator(), storage.resizable()};
+}
+
+// The bytes from the first element of a tensor to its last.
+size_t spannedBytes(const at::Tensor& tensor) {
+  return tensor.numel() == 0 ? 0 : at::detail::computeStorageNbytes(tensor.sizes(), tensor.strides(), tensor.dtype().itemsize());
+}
+
+// Memory of the device with the content of a CPU storage.
+c10::DataPtr deviceCopy(const c10::StorageImpl& storage, c10::DeviceIndex device) {
+  auto copy = cachingAllocator().allocateOn(device, storage.nbytes());
+  if (storage.nbytes() > 0) {
+    device::copyAsync(copy.get(), storage.data(), storage.nbytes(), currentStreamHandle(device));
+  }
+  return copy;
+}
 
 }  // namespace
 
@@ -53,7 +74,8 @@ at::Tensor Call::alias(const at::Tensor& operand, Use use) {
     relative->written |= written;
     return relative->alias;
   }
-  auto alias = relative != nullptr ? makeAlias(operand, relative->alias.storage()) : makeAlias(operand);
+  auto alias = relative != nullptr ? makeAlias(operand, relative->alias.storage()) : memory_ == Memory::InPlace ? makeAlias(operand)
+                                                                                                                : makeAlias(operand, hostStorageFor(operand));
   operands_.push_back({operand, std::move(alias), written});
   return operands_.back().alias;
 }
@@ -108,7 +130,16 @@ at::Generator Call::engine(const std::optional<at::Generator>& generator) {
 }
 
 // A kernel may have given a written operand other memory (resize, set_) or another shape.
-void Call::writeBack(const Operand& operand) {
+void Call::writeBack(const Operand& operand) const {
+  memory_ == Memory::InPlace ? moveBack(operand) : copyBack(operand);
+  auto* impl = operand.original.unsafeGetTensorImpl();
+  const auto* alias = operand.alias.unsafeGetTensorImpl();
+  if (impl->sizes() != alias->sizes() || impl->strides() != alias->strides() || impl->storage_offset() != alias->storage_offset()) {
+    impl->set_sizes_and_strides(alias->sizes(), alias->strides(), alias->storage_offset());
+  }
+}
+
+void Call::moveBack(const Operand& operand) const {
   auto* storage = operand.original.storage().unsafeGetStorageImpl();
   auto* alias_storage = operand.alias.storage().unsafeGetStorageImpl();
   if (auto& data = alias_storage->_mutable_data_ptr_no_checks(); data.get_context() != nullptr) {
@@ -118,10 +149,18 @@ void Call::writeBack(const Operand& operand) {
     storage->set_data_ptr_noswap(std::move(data));
     storage->set_nbytes(nbytes);
   }
-  auto* impl = operand.original.unsafeGetTensorImpl();
-  const auto* alias = operand.alias.unsafeGetTensorImpl();
-  if (impl->sizes() != alias->sizes() || impl->strides() != alias->strides() || impl->storage_offset() != alias->storage_offset()) {
-    impl->set_sizes_and_strides(alias->sizes(), alias->strides(), alias->storage_offset());
+}
+
+void Call::copyBack(const Operand& operand) const {
+  auto* storage = operand.original.storage().unsafeGetStorageImpl();
+  const auto& alias = operand.alias;
+  const auto& copied = *alias.storage().unsafeGetStorageImpl();
+  if (copied.nbytes() != storage->nbytes()) {
+    storage->set_data_ptr_noswap(deviceCopy(copied, device_));
+    storage->set_nbytes(copied.nbytes());
+  } else if (const size_t nbytes = spannedBytes(alias); nbytes > 0) {
+    char* start = static_cast<char*>(storage->mutable_data()) + alias.storage_offset() * static_cast<int64_t>(alias.dtype().itemsize());
+    device::copyAsync(start, alias.const_data_ptr(), nbytes, currentStreamHandle(device_));
   }
 }
 
@@ -129,13 +168,30 @@ void Call::run(c10::function_ref<void()> kernel) {
   if (device_ == kUnknown) [[unlikely]] {
     device_ = currentDevice();
   }
-  TORCH_CHECK_NOT_IMPLEMENTED(device::hasKernelAddresses(), "PyTorch's CPU kernels cannot run in place on memory of this device, which the host cannot reach");
+  if (memory_ == Memory::Copies) {
+    runOnCopies(kernel);
+    return;
+  }
   const HostKernel submitted(device_, currentStreamId(device_));
   device::runOnStream(currentStreamHandle(device_), [&] {
     scope_.emplace(device_);
     kernel();
     finish();
   });
+}
+
+void Call::runOnCopies(c10::function_ref<void()> kernel) {
+  const auto stream = currentStream(device_);
+  for (const auto& operand : operands_) {
+    if (const size_t nbytes = spannedBytes(operand.original); nbytes > 0 && operand.original.storage().data() != nullptr) {
+      device::copyAsync(operand.alias.mutable_data_ptr(), operand.original.const_data_ptr(), nbytes, stream.handle());
+    }
+  }
+  stream.synchronize();
+  below_autograd_.emplace(kAboveKernels);
+  kernel();
+  finish();
+  stream.synchronize();  // the copies may go at once
 }
 
 void Call::finish() {
@@ -189,7 +245,7 @@ at::Tensor Call::adopt(at::Tensor result) {
 
   if (storage->device_type() == c10::kCPU) {
     auto& data = storage->_mutable_data_ptr_no_checks();
-    if (data.get_context() == nullptr && data.get() != nullptr) {
+    if (memory_ == Memory::Copies || (data.get_context() == nullptr && data.get() != nullptr)) {
       if (const auto* operand = findAlias(result)) {
         if (operand->alias.is_same(result)) {
           return operand->original;
@@ -202,15 +258,13 @@ at::Tensor Call::adopt(at::Tensor result) {
       }
     }
     if (!retag(data, device_)) {
-      // Memory that did not come through the CPU allocator: a host operand, a constant, or nothing at all.
-      auto copy = cachingAllocator().allocateOn(device_, storage->nbytes());
-      if (storage->nbytes() > 0) {
-        device::copyAsync(copy.get(), data.get(), storage->nbytes(), currentStreamHandle(device_));
-      }
+      // Memory that did not come through the CPU allocator: the host's, a constant, or nothing at all.
       auto own = c10::make_intrusive<c10::StorageImpl>(
-          c10::StorageImpl::use_byte_size_t(), storage->nbytes(), std::move(copy), &cachingAllocator(), /*resizable=*/true);
+          c10::StorageImpl::use_byte_size_t(), storage->nbytes(), deviceCopy(*storage, device_), &cachingAllocator(), /*resizable=*/true);
       auto tensor = at::detail::make_tensor<c10::TensorImpl>(c10::Storage(std::move(own)), kDeviceKey, impl->dtype());
       tensor.unsafeGetTensorImpl()->set_sizes_and_strides(impl->sizes(), impl->strides(), impl->storage_offset());
+      tensor.unsafeGetTensorImpl()->_set_conj(result.is_conj());
+      tensor.unsafeGetTensorImpl()->_set_neg(result.is_neg());
       return tensor;
     }
     storage->set_allocator(&cachingAllocator());

@@ -11,18 +11,30 @@
 #include <vector>
 
 #include "aten/emulation/Scope.h"
+#include "device/Address.h"
 #include "runtime/Stream.h"
 
 namespace openreg::emulation {
 
-// One run of a CPU kernel on device memory, in three steps: alias the operands, run, adopt the results.
+// One run of a CPU kernel for the device, in three steps: alias the operands, run, adopt the results.
 //
-// An alias is a CPU-tagged tensor over the operand's memory at kernel addresses. No data is copied. Results that the
-// kernel allocated are re-tagged as the device's; results that alias an operand become that operand, or a view of it.
+// In place, an alias is a CPU-tagged tensor over the operand's memory at kernel addresses. No data is copied, and results that
+// the kernel allocated are re-tagged as the device's. On copies, an alias is a tensor in host memory, which gets the operand's
+// content before the kernel runs and is copied back if it is written; results are copied to the device. Either way, results
+// that alias an operand become that operand, or a view of it.
 class Call {
  public:
+  enum class Memory : uint8_t {
+    InPlace,  // the device's, where the host reaches it (device/Address.h)
+    Copies,  // the host's
+  };
+  static Memory defaultMemory() {
+    return device::hasKernelAddresses() ? Memory::InPlace : Memory::Copies;
+  }
+
   // The device that factory functions allocate on; operands on a device fix it themselves.
-  explicit Call(std::optional<c10::DeviceIndex> device = std::nullopt) : device_(device.value_or(kUnknown)) {}
+  explicit Call(std::optional<c10::DeviceIndex> device = std::nullopt, Memory memory = defaultMemory())
+      : device_(device.value_or(kUnknown)), memory_(memory) {}
   ~Call();
   Call(const Call&) = delete;
   Call& operator=(const Call&) = delete;
@@ -46,7 +58,7 @@ class Call {
   // another device.
   at::Generator engine(const std::optional<at::Generator>& generator);
 
-  // Runs `kernel` in its turn on the current stream, on this thread.
+  // Runs `kernel` in its turn on the current stream, on this thread. On copies it waits for the stream.
   void run(c10::function_ref<void()> kernel);
 
   at::Tensor adopt(at::Tensor result);
@@ -64,8 +76,11 @@ class Call {
   void setDevice(const at::Tensor& operand);
   at::Tensor aliasCompound(const at::Tensor& operand, Use use);
   at::Tensor adoptCompound(const at::Tensor& result);
+  void runOnCopies(c10::function_ref<void()> kernel);
   void finish();
-  static void writeBack(const Operand& operand);
+  void writeBack(const Operand& operand) const;
+  void moveBack(const Operand& operand) const;
+  void copyBack(const Operand& operand) const;
   Operand* findOriginal(const at::Tensor& tensor);
   const Operand* findAlias(const at::Tensor& result) const;
 
@@ -74,7 +89,9 @@ class Call {
   std::vector<Operand> compounds_;  // their parts are operands
   std::unordered_set<const c10::StorageImpl*> storages_;  // of the first indexed_ operands; for long lists only
   size_t indexed_ = 0;
+  std::optional<c10::impl::ExcludeDispatchKeyGuard> below_autograd_;  // the same for copies, where there is no scope
   c10::DeviceIndex device_;
+  Memory memory_;
 };
 
 }  // namespace openreg::emulation

@@ -94,11 +94,9 @@ const bool cpu_allocator_registered = [] {
   return true;
 }();
 
-constexpr auto kBelowAutograd = c10::autograd_dispatch_keyset_with_ADInplaceOrView | c10::autocast_dispatch_keyset;
-
 }  // namespace
 
-Scope::Scope(c10::DeviceIndex device) : device_(device), outer_(std::exchange(current_scope, this)), excluded_(kBelowAutograd) {}
+Scope::Scope(c10::DeviceIndex device) : device_(device), outer_(std::exchange(current_scope, this)), excluded_(kAboveKernels) {}
 
 Scope::~Scope() {
   current_scope = outer_;

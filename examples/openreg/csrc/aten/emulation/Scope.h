@@ -15,6 +15,9 @@ struct Block;
 
 namespace openreg::emulation {
 
+// What PyTorch has done already when a kernel runs, and operators that the kernel calls must not do again.
+inline constexpr c10::DispatchKeySet kAboveKernels = c10::autograd_dispatch_keyset_with_ADInplaceOrView | c10::autocast_dispatch_keyset;
+
 // While a scope is alive, memory that this thread asks PyTorch's CPU allocator for comes from the device's caching
 // allocator, addressed as kernels see it, and operators called from within run below autograd and autocast. This is
 // what lets a CPU kernel run on device memory and allocate its result there.

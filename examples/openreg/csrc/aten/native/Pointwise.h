@@ -8,7 +8,7 @@
 #include <cstdint>
 #include <type_traits>
 
-#include "aten/HostMemory.h"
+#include "aten/emulation/Call.h"
 #include "device/Address.h"
 #include "device/Launch.h"
 #include "runtime/Stream.h"
@@ -35,12 +35,12 @@ void applyContiguous(Function function, int64_t count, Out* out, const In*... in
   }
 }
 
-// `count` elements of one row. `data` holds device addresses.
+// `count` elements of one row. `data` holds addresses of the host's.
 template <class Out, class... In, class Function>
 void applyRow(Function function, char* const* data, const int64_t* strides, int64_t count) {
   const auto apply = [&]<size_t... I>(std::index_sequence<I...>) {
-    char* out = device::toKernelAddress(data[0]);
-    const std::array<char*, sizeof...(In)> in{device::toKernelAddress(data[I + 1])...};
+    char* out = data[0];
+    const std::array<char*, sizeof...(In)> in{data[I + 1]...};
     if (strides[0] == sizeof(Out) && ((strides[I + 1] == sizeof(In)) && ...)) {
       applyContiguous(function, count, reinterpret_cast<Out*>(out), reinterpret_cast<const In*>(in[I])...);
       return;
@@ -65,6 +65,9 @@ void applyRange(const Arguments& arguments, int64_t begin, int64_t end) {
         data[i] += index * arguments.strides[d][i];
       }
     }
+    for (auto& address : data) {
+      address = device::toKernelAddress(address);
+    }
     const int64_t count = std::min(arguments.sizes[0] - begin % arguments.sizes[0], end - begin);
     applyRow<Out, In...>(arguments.function, data.data(), arguments.strides[0].data(), count);
     begin += count;
@@ -81,25 +84,26 @@ void pointwiseKernel(const Arguments& arguments) {
   at::parallel_for(0, count, at::internal::GRAIN_SIZE, [&](int64_t begin, int64_t end) { applyRange<Arguments, Out, In...>(arguments, begin, end); });
 }
 
-// The same where the device cannot run the host's code: on copies in host memory, until there is a kernel.
+// The same on this thread, on what emulation gives for the operands: for what no launch can do.
 template <class Out, class... In, class Function>
 void applyOnHost(at::TensorIteratorBase& iterator, Function function) {
   constexpr size_t kOperands = sizeof...(In) + 1;
-  std::array<at::Tensor, kOperands> copies;
+  emulation::Call call;
   std::array<ptrdiff_t, kOperands> distances;
   for (size_t i = 0; i < kOperands; ++i) {
     const auto& operand = iterator.tensor(static_cast<int64_t>(i));
-    copies[i] = toHostMemory(operand);
-    distances[i] = reinterpret_cast<intptr_t>(copies[i].mutable_data_ptr()) - reinterpret_cast<intptr_t>(operand.mutable_data_ptr());
+    const auto alias = call.alias(operand, i == 0 ? emulation::Call::Use::Write : emulation::Call::Use::Read);
+    distances[i] = reinterpret_cast<intptr_t>(alias.const_data_ptr()) - reinterpret_cast<intptr_t>(operand.const_data_ptr());
   }
-  iterator.for_each([&](char** data, const int64_t* strides, int64_t count) {
-    std::array<char*, kOperands> moved;
-    for (size_t i = 0; i < kOperands; ++i) {
-      moved[i] = reinterpret_cast<char*>(reinterpret_cast<intptr_t>(data[i]) + distances[i]);
-    }
-    applyRow<Out, In...>(function, moved.data(), strides, count);
+  call.run([&] {
+    iterator.for_each([&](char** data, const int64_t* strides, int64_t count) {
+      std::array<char*, kOperands> moved;
+      for (size_t i = 0; i < kOperands; ++i) {
+        moved[i] = reinterpret_cast<char*>(reinterpret_cast<intptr_t>(data[i]) + distances[i]);
+      }
+      applyRow<Out, In...>(function, moved.data(), strides, count);
+    });
   });
-  fromHostMemory(iterator.tensor(0), copies[0]);
 }
 
 // Launches `function` for each element of the iterator: operand 0 is written, the others are read. All operands have the
@@ -112,16 +116,10 @@ void launchPointwise(at::TensorIteratorBase& iterator, Function function) {
   if (iterator.numel() == 0) {
     return;
   }
-  if (!device::hasKernelAddresses()) {
+  // More dimensions than fit into the arguments, although PyTorch has merged what can be merged; or a device that cannot run
+  // the host's code: not queued, but in its turn.
+  if (iterator.ndim() > Arguments::kMaxDimensions || !device::hasKernelAddresses()) [[unlikely]] {
     applyOnHost<Out, In...>(iterator, function);
-    return;
-  }
-  auto* stream = currentStreamHandle(iterator.device(0).index());
-  if (iterator.ndim() > Arguments::kMaxDimensions) [[unlikely]] {
-    // More than fit into the arguments, although PyTorch has merged what can be merged: not queued, but in its turn.
-    device::runOnStream(stream, [&] {
-      iterator.for_each([&function](char** data, const int64_t* strides, int64_t count) { applyRow<Out, In...>(function, data, strides, count); });
-    });
     return;
   }
   Arguments arguments{function, std::max(iterator.ndim(), 1), {1}, {}, {}};
@@ -132,7 +130,7 @@ void launchPointwise(at::TensorIteratorBase& iterator, Function function) {
       arguments.strides[d][i] = iterator.strides(i)[d];
     }
   }
-  device::launch<Arguments, &pointwiseKernel<Arguments, Out, In...>>(arguments, stream);
+  device::launch<Arguments, &pointwiseKernel<Arguments, Out, In...>>(arguments, currentStreamHandle(iterator.device(0).index()));
 }
 
 }  // namespace openreg::native

@@ -11,10 +11,9 @@
 #include "aten/Recorder.h"
 #include "aten/emulation/Boxed.h"
 #include "aten/emulation/Unboxed.h"
-#include "device/Address.h"
 
 // Bodies for kernels that wait for the device's own code: PyTorch's CPU kernel, launched in its turn on the stream, on
-// aliases of device memory, or on copies where the host cannot reach that. The operator counts as the device's, so no fallback policy applies to it.
+// aliases of device memory. The operator counts as the device's, so no fallback policy applies to it.
 namespace openreg::native {
 
 // An argument as a kernel has it, in the type that the operator's schema gives it.
@@ -38,16 +37,11 @@ decltype(auto) adapt(const Given& argument) {
   }
 }
 
-// On copies in host memory where the host cannot reach the device's. Part of a graph, if the stream is being captured.
+// Part of a graph, if the stream is being captured.
 inline void runReferenceBoxed(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
   const auto& info = operatorInfo(op);
-  if (recordInstead(op, info, stack)) {
-    return;
-  }
-  if (device::hasKernelAddresses()) {
+  if (!recordInstead(op, info, stack)) {
     emulation::runBoxed(op, info, stack);
-  } else {
-    runOnHost(op, info, stack);
   }
 }
 
@@ -58,7 +52,7 @@ template <class Op, class R, class... Args>
 struct Reference<Op, R(Args...)> {
   template <class... Given>
   static R call(const Given&... given) {
-    if (hasRecorder() || !device::hasKernelAddresses()) [[unlikely]] {
+    if (hasRecorder()) [[unlikely]] {
       return at::native::call_fallback_fn_symint<&runReferenceBoxed, Op>::call(adapt<Args>(given)...);
     }
     return emulation::OnDevice<Op>::call(adapt<Args>(given)...);
