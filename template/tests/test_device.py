@@ -6,6 +6,7 @@ from types import ModuleType
 
 import pytest
 import torch
+from abilities import EMULATE
 from conftest import RunPython
 
 
@@ -276,7 +277,7 @@ with keep[1]:
     assert (done.returncode, done.stderr) == (0, "")
 
 
-@pytest.mark.parametrize("policy", ["emulate", "error"])
+@pytest.mark.parametrize("policy", [EMULATE, "error"])
 def test_process_exits_cleanly_after_backward(policy: str, run_python: RunPython) -> None:
     """Threads of autograd hold Python objects when a pass has returned. Several rounds: it is a race."""
     for _ in range(4):

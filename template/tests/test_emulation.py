@@ -13,6 +13,8 @@ from compare import check_same
 from torch import Tensor, nn
 from torch.nn import functional as F  # noqa: N812
 
+pytestmark = pytest.mark.needs("emulation")
+
 MiB = 1 << 20
 
 

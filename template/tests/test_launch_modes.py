@@ -10,7 +10,7 @@ from conftest import RunPython
 
 MODES = ("inline", "async", "blocking")
 
-pytestmark = pytest.mark.skipif(launch_variable() is None, reason="launch modes belong to the emulated device")
+pytestmark = pytest.mark.needs("emulator")
 
 PENDING = """
 import json, torch

@@ -14,6 +14,8 @@ import torch
 import torch.multiprocessing as mp
 from conftest import PACKAGE, PROJECT
 
+pytestmark = pytest.mark.needs("sharing")
+
 SPAWN = mp.get_context("spawn")
 
 

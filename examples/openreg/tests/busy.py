@@ -1,6 +1,5 @@
 """Long work for streams, so that a test can look at what is still pending."""
 
-import os
 import re
 from functools import cache
 
@@ -20,8 +19,7 @@ def launch_variable() -> str | None:
     return None
 
 
-BLOCKING = os.environ.get(launch_variable() or "", "") == "blocking"
-needs_queues = pytest.mark.skipif(BLOCKING, reason="in the blocking mode nothing is ever pending")
+needs_queues = pytest.mark.needs("queues")
 
 
 @cache

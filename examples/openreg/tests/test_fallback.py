@@ -9,18 +9,21 @@ from typing import Any
 
 import pytest
 import torch
+from abilities import EMULATE, has
 from compare import check_same
 from conftest import PACKAGE, RunPython
 from torch import Tensor, nn
 from without_kernel import BINARY, UNARY, Operator, left_over, without_kernel
 
 VARIABLE = f"{PACKAGE.upper()}_FALLBACK"
+# What holds where nobody has chosen a policy.
+DEFAULT = "emulate" if has("emulation") else "cpu"
 
 
 @pytest.fixture
 def operators(device_module: ModuleType) -> Iterator[ModuleType]:
     """The policies and counts of the device, from zero. What a test sets is taken back."""
-    with device_module.operators.fallback_policy("emulate"):
+    with device_module.operators.fallback_policy(DEFAULT):
         device_module.operators.reset_fallback_counts()
         yield device_module.operators
     device_module.operators.reset_fallback_counts()
@@ -76,7 +79,7 @@ SELECTION: dict[str, Callable[[Tensor, Tensor], Any]] = {
 }
 
 
-@pytest.mark.parametrize("policy", ["emulate", "cpu"])
+@pytest.mark.parametrize("policy", [EMULATE, "cpu"])
 @pytest.mark.parametrize("function", SELECTION.values(), ids=SELECTION)
 def test_values(function: Callable[..., Any], policy: str, operators: ModuleType, device: str) -> None:
     x, y = torch.randn(3, 6, requires_grad=True), torch.randn(3, 6, requires_grad=True)
@@ -84,13 +87,13 @@ def test_values(function: Callable[..., Any], policy: str, operators: ModuleType
         check_same(function, x, y, device=device, strides=policy == "emulate")
 
 
-@pytest.mark.parametrize("policy", ["emulate", "cpu"])
+@pytest.mark.parametrize("policy", [EMULATE, "cpu"])
 def test_numbers_on_the_host_come_first(policy: str, operators: ModuleType, device: str) -> None:
     with operators.fallback_policy(policy):
         check_same(lambda x: [1 - x, torch.tensor(2.0) * x, torch.tensor(1.0) - x], torch.randn(3), device=device)
 
 
-@pytest.mark.parametrize("policy", ["emulate", "cpu"])
+@pytest.mark.parametrize("policy", [EMULATE, "cpu"])
 def test_writes_arrive(policy: str, operators: ModuleType, device: str) -> None:
     with operators.fallback_policy(policy):
         x = torch.arange(12.0, device=device).view(3, 4)
@@ -106,13 +109,13 @@ def test_writes_arrive(policy: str, operators: ModuleType, device: str) -> None:
     torch.testing.assert_close(x.cpu(), expected)
 
 
-@pytest.mark.parametrize("policy", ["emulate", "cpu"])
+@pytest.mark.parametrize("policy", [EMULATE, "cpu"])
 def test_host_tensors_do_not_mix(policy: str, operators: ModuleType, device: str) -> None:
     with operators.fallback_policy(policy), pytest.raises(RuntimeError):
         torch.ones(3, device=device) + torch.ones(3)
 
 
-@pytest.mark.parametrize("policy", ["emulate", "cpu"])
+@pytest.mark.parametrize("policy", [EMULATE, "cpu"])
 def test_devices_do_not_mix(policy: str, operators: ModuleType, device: str, second_device: torch.device) -> None:
     x, y = torch.eye(3, device=device), torch.eye(3, device=second_device)
     with operators.fallback_policy(policy):
@@ -148,7 +151,7 @@ def test_error_says_what_to_do(operators: ModuleType, device: str) -> None:
         for name, call in left_over(cases):
             with pytest.raises(NotImplementedError) as caught:
                 call()
-            for part in (name, device, "csrc/aten/native", "emulate"):
+            for part in (name, device, "csrc/aten/native", "policy"):
                 assert part in str(caught.value)
     assert torch.equal((x + x).cpu(), torch.eye(3) * 2)
 
@@ -189,7 +192,7 @@ def test_an_operators_own_policy_wins(operators: ModuleType, device: str, binary
     on_host, *others = without_kernel(UNARY, 3)
     host = torch.full((2,), 0.5)
     x = host.to(device)
-    operators.set_operator_policy(binary.name, "emulate")
+    operators.set_operator_policy(binary.name, DEFAULT)
     operators.set_operator_policy(on_host.name, "cpu")
     try:
         with operators.fallback_policy("error"):
@@ -209,7 +212,7 @@ def test_unknown_policies_are_refused(operators: ModuleType) -> None:
             operators.set_fallback_policy(wrong)
         with pytest.raises(ValueError, match="emulate"):
             operators.set_operator_policy("aten::add.Tensor", wrong)
-    assert operators.get_fallback_policy() == "emulate"
+    assert operators.get_fallback_policy() == DEFAULT
 
 
 def test_policies_hold_for_all_threads(operators: ModuleType, device: str, unary: Operator) -> None:
@@ -248,7 +251,7 @@ def test_backward_follows_the_policy(operators: ModuleType, device: str, unary: 
 def test_warnings_come_once_for_each_operator(operators: ModuleType, device: str, binary: Operator) -> None:
     unary, quiet = without_kernel(UNARY, 2)
     x = torch.full((2,), 0.5, device=device)
-    for policy, place in (("emulate", "device memory"), ("cpu", "host")):
+    for policy, place in {DEFAULT: "device memory" if has("emulation") else "host", "cpu": "host"}.items():
         operators.reset_fallback_counts()
         with operators.fallback_policy(policy, warn=True):
             calls: list[Callable[[], Tensor]] = [lambda: binary(x, x), lambda: unary(x)]
@@ -375,11 +378,11 @@ print(len(caught))
 @pytest.mark.parametrize(
     ("value", "expected"),
     [
-        ("", ["emulate", "0"]),
-        ("emulate", ["emulate", "0"]),
+        ("", [DEFAULT, "0"]),
+        (DEFAULT, [DEFAULT, "0"]),
         ("cpu", ["cpu", "0"]),
         ("error", ["error", "refused", "0"]),
-        ("warn", ["emulate", "1"]),
+        ("warn", [DEFAULT, "1"]),
         ("cpu,warn", ["cpu", "1"]),
     ],
 )
@@ -387,6 +390,22 @@ def test_environment(value: str, expected: list[str], run_python: RunPython, una
     done = run_python(f"function = {unary.function!r}\n{SHOW}", env={VARIABLE: value})
     assert done.returncode == 0, done.stderr
     assert done.stdout.split() == expected
+
+
+def test_emulation_is_refused_where_the_host_cannot_reach_device_memory(
+    operators: ModuleType, run_python: RunPython
+) -> None:
+    if has("emulation"):
+        pytest.skip("the host can")
+    before = operators.get_fallback_policy()
+    with pytest.raises(ValueError, match="choose `cpu`"):
+        operators.set_fallback_policy("emulate")
+    with pytest.raises(ValueError, match="choose `cpu`"):
+        operators.set_operator_policy("aten::add.Tensor", "emulate")
+    assert operators.get_fallback_policy() == before
+    done = run_python("import torch", env={VARIABLE: "emulate"})
+    assert done.returncode == 1
+    assert "choose `cpu`" in done.stderr
 
 
 @pytest.mark.parametrize("value", ["nonsense", "cpu,loud", "emulate,cpu"])

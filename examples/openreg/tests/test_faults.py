@@ -7,7 +7,7 @@ import pytest
 from busy import launch_variable
 from conftest import PROJECT, RunPython
 
-pytestmark = pytest.mark.skipif(launch_variable() is None, reason="there is no emulated device")
+pytestmark = pytest.mark.needs("emulator")
 
 PREFIX = (launch_variable() or "").removesuffix("LAUNCH")  # of the environment variables
 LIBRARY = """

@@ -9,6 +9,8 @@ import pytest
 import torch
 from torch import nn
 
+pytestmark = pytest.mark.needs("graphs")
+
 
 @pytest.fixture(autouse=True)
 def _idle(device_module: ModuleType) -> Iterator[None]:

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 import torch
+from abilities import EMULATE
 from compare import check_same, to_device
 from torch import Tensor, nn
 from torch._subclasses.fake_tensor import FakeTensorMode
@@ -305,7 +306,7 @@ def test_swiglu_errors(swiglu: Callable[[Tensor, Tensor], Tensor], device: str) 
 # Fallback of a single operator
 
 
-@pytest.mark.parametrize("policy", ["emulate", "error"])
+@pytest.mark.parametrize("policy", [EMULATE, "error"])
 def test_decompositions_run_on_the_host(policy: str, operators: ModuleType, device: str) -> None:
     x, y = torch.randn(4, 4), torch.randn(4, 2)
     with operators.fallback_policy(policy):

@@ -74,8 +74,8 @@ at::Tensor Call::alias(const at::Tensor& operand, Use use) {
     relative->written |= written;
     return relative->alias;
   }
-  auto alias = relative != nullptr ? makeAlias(operand, relative->alias.storage()) : memory_ == Memory::InPlace ? makeAlias(operand)
-                                                                                                                : makeAlias(operand, hostStorageFor(operand));
+  const bool in_place = memory_ == Memory::InPlace && relative == nullptr;
+  auto alias = in_place ? makeAlias(operand) : makeAlias(operand, relative != nullptr ? relative->alias.storage() : hostStorageFor(operand));
   operands_.push_back({operand, std::move(alias), written});
   return operands_.back().alias;
 }

@@ -1,0 +1,32 @@
+#include "device/Stream.h"
+
+#include "device/Device.h"
+#include "device/Handles.h"
+
+namespace acme::device {
+
+quartz::queue unwrap(StreamHandle stream) {
+  return stream == nullptr ? guarded([] { return quartz::main_queue(static_cast<unsigned>(current())); }) : quartz::queue{number(stream)};
+}
+
+StreamHandle createStream(int /*priority*/) {
+  return wrap(static_cast<uint32_t>(guarded([] { return quartz::open_queue(static_cast<unsigned>(current())); })));
+}
+
+bool queryStream(StreamHandle stream) {
+  return guarded([&] { return quartz::idle(unwrap(stream)); });
+}
+
+void synchronizeStream(StreamHandle stream) {
+  guarded([&] { quartz::drain(unwrap(stream)); });
+}
+
+int streamPriority(StreamHandle /*stream*/) {
+  return 0;
+}
+
+int streamDevice(StreamHandle stream) {
+  return static_cast<int>(guarded([&] { return quartz::board_of(unwrap(stream)); }));
+}
+
+}  // namespace acme::device
