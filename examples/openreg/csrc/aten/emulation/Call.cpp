@@ -20,7 +20,7 @@ constexpr c10::DispatchKeySet kDeviceKey(c10::DispatchKey::PrivateUse1);
 c10::Storage hostStorageFor(const at::Tensor& operand) {
   TORCH_CHECK_NOT_IMPLEMENTED(operand.has_storage(), "this operator cannot take a tensor of layout ", operand.layout(), " on this device");
   const auto& storage = operand.storage();
-  return {c10::Storage::use_byte_size_t(), storage.nbytes(), &cpuAllocator(), storage.resizable()};
+  return c10::Storage(c10::Storage::use_byte_size_t(), storage.nbytes(), &cpuAllocator(), storage.resizable());
 }
 
 // The bytes from the first element of a tensor to its last.
