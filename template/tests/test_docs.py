@@ -20,7 +20,7 @@ import pytest
 from conftest import PROJECT, RunPython
 
 PAGES = [PROJECT / "README.md", *sorted((PROJECT / "docs").glob("*.md"))]
-OPTIONAL = ("docs", "benchmarks", ".github")  # folders that the project may have been rendered without
+OPTIONAL = ("docs", "benchmarks", ".github", "third_party")  # folders that the project may have been rendered without
 SUFFIXES = (".md", ".py", ".pyi", ".c", ".cpp", ".h", ".def", ".in", ".txt", ".cmake", ".toml")
 
 

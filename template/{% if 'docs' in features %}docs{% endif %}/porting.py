@@ -18,7 +18,7 @@ SUFFIXES = (".c", ".cpp", ".h", ".in", ".def", ".py", ".pyi", ".txt", ".cmake")
 HEAD = f"""\
 # What to replace
 
-The places in the sources that know the emulated device, in the order to port them. Each is marked by a comment that begins
+The places in the sources that a port to a real device replaces, in their order. Each is marked by a comment that begins
 with `{TAG}`, and this page is made from those comments: `python docs/porting.py` writes it anew, `python docs/porting.py --list`
 prints the places with line numbers. When a place is ported, delete its comment.
 """
