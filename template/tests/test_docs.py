@@ -17,13 +17,14 @@ from functools import cache
 from pathlib import Path
 
 import pytest
-from conftest import PROJECT, RunPython
+from conftest import MODULE, PROJECT, RunPython
 
 PAGES = [PROJECT / "README.md", *sorted((PROJECT / "docs").glob("*.md"))]
 OPTIONAL = ("docs", "benchmarks", ".github", "third_party")  # folders that the project may have been rendered without
 SUFFIXES = (".md", ".py", ".pyi", ".c", ".cpp", ".h", ".def", ".in", ".txt", ".cmake", ".toml")
 
 
+pytestmark = pytest.mark.no_device
 all_pages = pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 
 
@@ -142,6 +143,8 @@ def test_quotes_are_in_the_sources(page: Path) -> None:
 
 @all_pages
 def test_examples_run(page: Path, run_python: RunPython) -> None:
+    if MODULE.device_count() == 0:
+        pytest.skip("the examples need a device")
     examples = [b for b in split(page)[1] if b.language == "python" and not b.quoted]
     if not examples:
         pytest.skip("no examples on this page")
