@@ -41,6 +41,7 @@ MATRIX: dict[str, dict[str, Any]] = {
         "device_memory": "512M",
     },
     "before_torch": {"vendor_name": "Apex", "package_name": "apex_npu_backend", "features": ["docs"]},
+    "external": {"vendor_name": "Outer Space", "device_library": "external", "license": "MIT"},
     "hostile": {
         "vendor_name": "Möller & Söhne 3.0",
         "description": """He said "it's 100% fast", $HOME; 'naïve' <b>*ünï*</b> # 🚀""",

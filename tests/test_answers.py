@@ -24,6 +24,7 @@ def test_defaults(render: Render) -> None:
         "vendor_name": "Acme",
         "device_name": "acme",
         "package_name": "torch_acme",
+        "device_library": "emulated",
         "sdk_name": "acme_sim",
         "sdk_prefix": "acmesim",
         "description": "PyTorch backend for the Acme device",
@@ -37,6 +38,11 @@ def test_defaults(render: Render) -> None:
         "features": list(FEATURES),
         "code_owners": "",
     }
+
+
+def test_an_emulator_is_not_asked_about_where_there_is_none(render: Render) -> None:
+    asked = answers_of(render(device_library="external")).keys()
+    assert not asked & {"sdk_name", "sdk_prefix", "num_devices", "device_memory"}
 
 
 @pytest.mark.parametrize(
@@ -76,6 +82,7 @@ GOOD: list[tuple[str, Any]] = [
     ("device_name", "very_long_vendor_name"),
     ("device_name", "a" * 30),
     ("package_name", "acme2_torch"),
+    ("device_library", "external"),
     ("sdk_name", "acme2"),
     ("sdk_prefix", "ac"),
     ("sdk_prefix", "ac2"),
@@ -144,6 +151,7 @@ BAD: list[tuple[str, Any, str]] = [
     ("package_name", "torch_npu", "exists already"),
     ("package_name", "torch_python", "exists already"),
     ("package_name", "tests", "name of the C library or of a folder"),
+    ("device_library", "none", "is not in ['emulated', 'external']"),
     ("sdk_name", "", "type the name of the emulated device library"),
     ("sdk_name", "acme-sim", "type 2 to 40 lower-case letters"),
     ("sdk_name", "../sim", "type 2 to 40 lower-case letters"),

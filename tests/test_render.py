@@ -96,8 +96,9 @@ def test_licence(project: Path) -> None:
 
 def test_paths_follow_the_names(project: Path) -> None:
     answers = answers_of(project)
-    sdk, package = answers["sdk_name"], answers["package_name"]
-    assert (project / "third_party" / sdk / "include" / sdk / f"{sdk}.h").is_file()
+    package = answers["package_name"]
+    if sdk := answers.get("sdk_name"):
+        assert (project / "third_party" / sdk / "include" / sdk / f"{sdk}.h").is_file()
     assert (project / "python" / package / answers["device_name"] / "__init__.py").is_file()
     assert (project / "csrc" / "device").is_dir()
 
@@ -109,8 +110,33 @@ def test_features_are_whole_paths(project: Path) -> None:
             assert (project / path).exists() == (feature in chosen), path
 
 
+def test_an_external_library_brings_no_emulator(project: Path) -> None:
+    external = answers_of(project)["device_library"] == "external"
+    assert (project / "third_party").exists() != external
+    assert (project / "csrc" / "device" / "NotWritten.h").exists() == external
+    if external:
+        told = [name for name, text in text_files(project) if "third_party" in text]
+        assert [name for name in told if not name.startswith(("docs/", "tests/", ".github/"))] == []
+
+
+def test_the_seam_has_the_same_headers_and_sources(source: Source, tmp_path: Path) -> None:
+    """So that nothing above the seam, and no update, depends on the choice."""
+    names, headers = [], []
+    for answer in ("emulated", "external"):
+        seam = render_into(source, tmp_path / answer, device_library=answer) / "csrc" / "device"
+        names.append({path.name for path in seam.iterdir()} - {"NotWritten.h"})
+        headers.append(
+            {p.name: p.read_bytes() for p in seam.glob("*.h") if p.name not in {"NotWritten.h", "Handles.h"}}
+        )
+    assert names[0] == names[1]
+    assert headers[0] == headers[1]
+    assert len(headers[0]) > 8
+
+
 def test_cmake_defaults_are_the_answers(project: Path) -> None:
     answers = answers_of(project)
+    if answers["device_library"] == "external":
+        pytest.skip("there is no emulated device")
     text = "\n".join(p.read_text(encoding="utf-8") for p in project.rglob("CMakeLists.txt"))
     assert re.search(rf"NUM_DEVICES\W{{1,3}}{answers['num_devices']}\b", text)
     assert re.search(rf"DEVICE_MEMORY\W{{1,3}}{answers['device_memory']}\b", text)

@@ -18,8 +18,9 @@ from torch_backend.porting import tags
 from torch_backend.project import Project
 from torch_backend.registered import registrations
 from torch_backend.seam import read_seam
+from torch_backend.source import Source
 
-from .conftest import ROOT
+from .conftest import ROOT, render_into
 
 EXAMPLE = ROOT / "examples" / "openreg"
 
@@ -162,9 +163,29 @@ def test_without_the_emulated_sdk(port: Path) -> None:
     assert f"Seam: {seam.functions} functions in csrc/device, no emulated SDK in third_party" in result.output
 
 
-def test_every_render_starts_on_the_emulated_sdk(project: Path) -> None:
+def test_unwritten_functions_are_counted(source: Source, tmp_path: Path) -> None:
+    project = render_into(source, tmp_path / "project", device_library="external")
+    before = read_seam(Project.find(project))
+    assert before.unwritten > 40
+    result = CliRunner().invoke(main, ["status", "--static", "--project", str(project)])
+    assert f"{before.unwritten} of {before.functions} functions in csrc/device are not written yet" in result.output
+    path = project / "csrc" / "device" / "Memory.cpp"
+    text = path.read_text()
+    path.write_text(text.replace('notWritten("free device memory");', "DEVICE_CHECK(vendorFree(pointer));"))
+    after = read_seam(Project.find(project))
+    assert after.unwritten == before.unwritten - 1
+    assert "release" not in next(file for file in after.files if file.path.endswith("/Memory.cpp")).unwritten
+
+
+def test_where_every_render_starts(project: Path) -> None:
     reference, seam = read_seam(Project.find(EXAMPLE)), read_seam(Project.find(project))
-    assert (seam.functions, seam.emulated) == (reference.functions, reference.emulated)
+    if Project.find(project).answers["device_library"] == "emulated":
+        assert (seam.functions, seam.emulated, seam.unwritten) == (reference.functions, reference.emulated, 0)
+    else:
+        assert (seam.sdk, seam.emulated) == (None, 0)
+        assert {file.path for file in seam.files if file.unwritten} >= {
+            f"csrc/device/{n}.cpp" for n in ("Memory", "Stream", "Event")
+        }
     aten = [registration for registration in registrations(EXAMPLE) if registration.name.startswith("aten::")]
     assert [registration for registration in registrations(project) if registration.name.startswith("aten::")] == aten
 

@@ -12,9 +12,11 @@ FEATURES: dict[str, tuple[str, ...]] = {
     "github": (".github",),
 }
 
-# Files and folders that are rendered only with the emulated device library. But for the emulator itself, the template holds
-# others at the same paths, for a library of the vendor's; those are written by hand.
-EMULATED = re.compile(r"third_party(?=/)|csrc/device(?=/[^/]+\.cpp$|/Handles\.h$)|cmake/DeviceLibrary\.cmake$|CMakePresets\.json$")
+# Files and folders that are rendered only with the emulated device library. But for the emulator itself, the template
+# holds others at the same paths, for a library of the vendor's; those are written by hand.
+EMULATED = re.compile(
+    r"third_party(?=/)|csrc/device(?=/[^/]+\.cpp$|/Handles\.h$)|cmake/DeviceLibrary\.cmake$|CMakePresets\.json$"
+)
 
 # Written by hand in the template, since an answer chooses whether or which; edits in the example stay there.
 GENERATED = frozenset({".copier-answers.yml", ".github/CODEOWNERS", "LICENSE"})

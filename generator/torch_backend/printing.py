@@ -78,16 +78,23 @@ def print_status(status: Status, *, verbose: bool) -> None:
 
 def _print_seam(status: Status, verbose: bool) -> None:
     seam = status.seam
-    if seam.sdk is None:
+    if seam.sdk is not None:
+        heading(f"Seam: {seam.emulated} of {seam.functions} functions in csrc/device still use {seam.sdk}")
+        _print_left({file.path: (file.emulated, file.functions) for file in seam.files}, verbose)
+    elif seam.unwritten:
+        heading(f"Seam: {seam.unwritten} of {seam.functions} functions in csrc/device are not written yet")
+        _print_left({file.path: (file.unwritten, file.functions) for file in seam.files}, verbose)
+    else:
         heading(f"Seam: {seam.functions} functions in csrc/device, no emulated SDK in third_party")
-        return
-    heading(f"Seam: {seam.emulated} of {seam.functions} functions in csrc/device still use {seam.sdk}")
-    for file in seam.files:
-        left, total = len(file.emulated), len(file.functions)
-        color = "green" if left == 0 else None
-        click.secho(f"  {left:>3} of {total:>3}  {file.path}", fg=color)
+
+
+def _print_left(files: dict[str, tuple[list[str], list[str]]], verbose: bool) -> None:
+    """Prints for each file the functions that are left to port, of all that it has."""
+    for path, (left, functions) in files.items():
+        color = "green" if not left else None
+        click.secho(f"  {len(left):>3} of {len(functions):>3}  {path}", fg=color)
         if verbose and left:
-            names = textwrap.fill(", ".join(file.emulated), 100, initial_indent=" " * 14, subsequent_indent=" " * 14)
+            names = textwrap.fill(", ".join(left), 100, initial_indent=" " * 14, subsequent_indent=" " * 14)
             click.echo(names)
 
 

@@ -130,7 +130,7 @@ def status(
     """Say how far a port is.
 
     \b
-    Seam       functions in csrc/device that still use the emulated SDK, by file
+    Seam       functions in csrc/device that still use the emulated SDK, or are not written yet, by file
     PORTING:   the tags left in the sources, each a place to replace; delete the tag when it is done
     Operators  native, emulated, on the CPU: as the sources register them, and as the built package has them
 

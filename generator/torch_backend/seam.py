@@ -1,4 +1,4 @@
-"""Which functions of the seam (``csrc/device/``) still call the emulated SDK."""
+"""Which functions of the seam (``csrc/device/``) still call the emulated SDK, or are not written yet."""
 
 from __future__ import annotations
 
@@ -10,15 +10,26 @@ from .cxx import functions, visible
 from .project import Project
 
 SUFFIXES = (".h", ".cpp")
+# What a function calls that was rendered to be written: the header that has it, and the calls.
+PLACEHOLDER = "NotWritten.h"
+_UNWRITTEN = re.compile(r"\b(?:notWritten|warnNotWritten)\b")
 
 
 @dataclass(frozen=True)
 class SeamFile:
-    """A file of the seam, relative to the project: the functions it defines, and those that use the emulated SDK."""
+    """A file of the seam, relative to the project.
+
+    Attributes:
+        path: the file.
+        functions: those that it defines.
+        emulated: of these, those that use the emulated SDK.
+        unwritten: of these, those that raise that they are not written yet.
+    """
 
     path: str
     functions: list[str]
     emulated: list[str]
+    unwritten: list[str]
 
 
 @dataclass(frozen=True)
@@ -43,6 +54,11 @@ class Seam:
         """How many of them use the emulated SDK."""
         return sum(len(file.emulated) for file in self.files)
 
+    @property
+    def unwritten(self) -> int:
+        """How many of them are not written yet."""
+        return sum(len(file.unwritten) for file in self.files)
+
 
 def read_seam(project: Project) -> Seam:
     """Reads the sources. A function counts as ported when its code holds no name that the SDK's headers declare."""
@@ -51,12 +67,14 @@ def read_seam(project: Project) -> Seam:
     names = _declared(folder, str(project.answers.get("sdk_prefix", ""))) if folder else set()
     files = []
     for path in sorted((project.root / "csrc" / "device").rglob("*")):
-        if path.suffix not in SUFFIXES:
+        if path.suffix not in SUFFIXES or path.name == PLACEHOLDER:
             continue
         defined = list(functions(path.read_text(encoding="utf-8", errors="replace")))
         emulated = [f.name for f in defined if names & set(re.findall(r"[A-Za-z_]\w*", f.code))]
+        unwritten = [f.name for f in defined if _UNWRITTEN.search(f.code)]
         if defined:
-            files.append(SeamFile(path.relative_to(project.root).as_posix(), [f.name for f in defined], emulated))
+            shown = path.relative_to(project.root).as_posix()
+            files.append(SeamFile(shown, [f.name for f in defined], emulated, unwritten))
     return Seam(folder.relative_to(project.root).as_posix() if folder and names else None, files)
 
 

@@ -55,6 +55,7 @@ class Status:
                 "sdk": self.seam.sdk,
                 "functions": self.seam.functions,
                 "emulated": self.seam.emulated,
+                "unwritten": self.seam.unwritten,
                 "files": [asdict(file) for file in self.seam.files],
             },
             "porting_tags": [asdict(tag) for tag in self.tags],

@@ -1,0 +1,139 @@
+"""A project for a library of the vendor's own: as it is rendered, and ported to a stand-in for such a library.
+
+``tests/standin/quartz`` is that library: exceptions instead of error codes, numbers instead of pointers for handles, device
+addresses at which a host faults, the device named in each call. ``tests/standin/port`` is what a vendor writes: files in
+``csrc/device/`` and ``cmake/DeviceLibrary.cmake``, laid over the rendered project. The project's own tests judge it.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from torch_backend.environment import Environment, create_environment
+from torch_backend.project import Project
+from torch_backend.render import Tree, render_tree, write_file
+from torch_backend.seam import read_seam
+from torch_backend.source import Source
+from torch_backend.trees import read_project
+
+from .conftest import ROOT
+
+STANDIN = ROOT / "tests" / "standin"
+SCRATCH = ROOT / "build" / "tests" / "external"
+ANSWERS = {"vendor_name": "Acme", "device_library": "external"}
+# What a stand-in that is done when a call returns, and has neither graphs nor shared memory, may be excused from.
+EXCUSED = {"emulation", "emulator", "graphs", "queues", "sharing"}
+
+
+def ported(rendered: Tree) -> Tree:
+    """The rendered project with the files of the port."""
+    return rendered | read_project(STANDIN / "port")
+
+
+def test_the_port_stays_within_the_seam(source: Source) -> None:
+    rendered = render_tree(source, ANSWERS)
+    changed = {path for path, file in ported(rendered).items() if rendered.get(path) != file}
+    assert changed
+    assert {path for path in changed if not re.match(r"csrc/device/[^/]+$|cmake/DeviceLibrary\.cmake$", path)} == set()
+    assert not [path for path in changed if path.endswith(".h") and path != "csrc/device/Handles.h"]
+
+
+def test_the_port_needs_no_name_of_the_library_elsewhere(source: Source) -> None:
+    for path, file in render_tree(source, ANSWERS).items():
+        assert b"quartz" not in file.content.lower(), path
+
+
+def _run(*command: str, cwd: Path, env: dict[str, str], limit: int = 3600) -> str:
+    done = subprocess.run(
+        command,
+        cwd=cwd,
+        env=env,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        check=False,
+        timeout=limit,
+    )
+    assert done.returncode == 0, f"{' '.join(command)}\n{done.stdout[-8000:]}"
+    return done.stdout
+
+
+def _install(tree: Tree, environment: Environment, **variables: str) -> Path:
+    """Builds the project in its folder, which stays, warnings being errors, and installs the wheel."""
+    folder = SCRATCH / "project"
+    current = read_project(folder) if folder.exists() else {}
+    for path in current.keys() - tree.keys():
+        (folder / path).unlink()
+    for path, file in tree.items():
+        if current.get(path) != file:
+            write_file(folder / path, file)
+    wheels = SCRATCH / "wheels"
+    shutil.rmtree(wheels, ignore_errors=True)
+    env = environment.variables({"TORCH_DEVICE_BACKEND_AUTOLOAD": "0"} | variables)
+    options = ("--no-build-isolation", "--no-deps", "--no-cache-dir", "--wheel-dir", str(wheels))
+    strict = "--config-settings=cmake.define.WARNINGS_AS_ERRORS=ON"
+    _run(sys.executable, "-m", "pip", "--quiet", "wheel", *options, strict, ".", cwd=folder, env=env)
+    (wheel,) = wheels.glob("*.whl")
+    install = ("-m", "pip", "install", "--quiet", "--no-deps", "--force-reinstall", str(wheel))
+    _run(str(environment.python), *install, cwd=folder, env=env)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def machine() -> Iterator[Environment]:
+    shutil.rmtree(SCRATCH / "venv", ignore_errors=True)
+    SCRATCH.mkdir(parents=True, exist_ok=True)
+    yield create_environment(SCRATCH / "venv")
+
+
+USE = """
+import torch
+acme = torch.acme
+print(acme.device_count(), acme.is_available(), torch.accelerator.is_available())
+for use in (lambda: torch.ones(2, device="acme"), lambda: acme.operators.set_fallback_policy("emulate")):
+    try:
+        use()
+    except Exception as error:
+        print(type(error).__name__, str(error).splitlines()[0])
+"""
+
+
+@pytest.mark.build
+def test_as_it_is_rendered(source: Source, machine: Environment) -> None:
+    """It builds, loads with torch, has no device, says what to write, and its own tests of that pass."""
+    folder = _install(render_tree(source, ANSWERS), machine)
+    told = _run(str(machine.python), "-c", USE, cwd=SCRATCH, env=machine.variables()).splitlines()
+    assert told[0] == "0 False False"
+    assert re.match(
+        r"NotImplementedError `.*initialize.*` is not written yet\. In csrc/device/Device\.cpp, let it ", told[1]
+    )
+    assert re.match(r"ValueError the fallback policy `emulate` .* choose `cpu`", told[2])
+    out = _run(str(machine.python), "-m", "pytest", "-q", "-p", "no:cacheprovider", cwd=folder, env=machine.variables())
+    assert int(re.findall(r"(\d+) passed", out)[-1]) > 20, out[-400:]
+
+
+@pytest.mark.build
+def test_ported_to_another_library(source: Source, machine: Environment) -> None:
+    """The project's tests hold on it, but for those that need what the library is without."""
+    build, prefix = SCRATCH / "quartz", SCRATCH / "prefix"
+    env = machine.variables()
+    warnings = "-DCMAKE_CXX_FLAGS=-Wall -Wextra -Werror"
+    where = ("-S", str(STANDIN / "quartz"), "-B", str(build), f"-DCMAKE_INSTALL_PREFIX={prefix}")
+    _run("cmake", "-G", "Ninja", *where, warnings, cwd=SCRATCH, env=env)
+    _run("cmake", "--build", str(build), "--target", "install", cwd=SCRATCH, env=env)
+    folder = _install(ported(render_tree(source, ANSWERS)), machine, CMAKE_PREFIX_PATH=str(prefix))
+    left = {file.path for file in read_seam(Project.find(folder)).files if file.unwritten}
+    assert left == {f"csrc/device/{name}.cpp" for name in ("Address", "Graph", "Ipc", "Launch")}
+    command = (str(machine.python), "-m", "pytest", "-q", "-rs", "-p", "no:cacheprovider")
+    out = _run(*command, cwd=folder, env=machine.variables(), limit=7200)
+    print(out[-3000:])
+    assert int(re.findall(r"(\d+) passed", out)[-1]) > 3000, out[-2000:]
+    told = (folder / "tests" / "abilities.py").read_text(encoding="utf-8")
+    sentences = dict(re.findall(r'^    "(\w+)": "(.*)",$', told, re.MULTILINE))
+    assert sentences.keys() == EXCUSED
