@@ -1,8 +1,9 @@
 """A project for a library of the vendor's own: as it is rendered, and ported to a stand-in for such a library.
 
-``tests/standin/quartz`` is that library: exceptions instead of error codes, numbers instead of pointers for handles, device
-addresses at which a host faults, the device named in each call. ``tests/standin/port`` is what a vendor writes: files in
-``csrc/device/`` and ``cmake/DeviceLibrary.cmake``, laid over the rendered project. The project's own tests judge it.
+``tests/standin/quartz`` is that library: exceptions instead of error codes, numbers instead of pointers for handles,
+device addresses at which a host faults, the device named in each call. ``tests/standin/port`` is what a vendor writes:
+files in ``csrc/device/`` and ``cmake/DeviceLibrary.cmake``, laid over the rendered project. The project's own tests
+judge it.
 """
 
 from __future__ import annotations
@@ -11,11 +12,11 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from torch_backend.environment import Environment, create_environment
+from torch_backend.formatting import format_cpp
 from torch_backend.project import Project
 from torch_backend.render import Tree, render_tree, write_file
 from torch_backend.seam import read_seam
@@ -42,6 +43,13 @@ def test_the_port_stays_within_the_seam(source: Source) -> None:
     assert changed
     assert {path for path in changed if not re.match(r"csrc/device/[^/]+$|cmake/DeviceLibrary\.cmake$", path)} == set()
     assert not [path for path in changed if path.endswith(".h") and path != "csrc/device/Handles.h"]
+
+
+def test_the_port_is_formatted_as_the_project_is(source: Source, tmp_path: Path) -> None:
+    for path, file in ported(render_tree(source, ANSWERS)).items():
+        if path.startswith(("csrc/device/", ".clang-format")):
+            write_file(tmp_path / path, file)
+    assert format_cpp(tmp_path, check=True) > 20
 
 
 def test_the_port_needs_no_name_of_the_library_elsewhere(source: Source) -> None:
@@ -86,10 +94,10 @@ def _install(tree: Tree, environment: Environment, **variables: str) -> Path:
 
 
 @pytest.fixture(scope="module")
-def machine() -> Iterator[Environment]:
+def machine() -> Environment:
     shutil.rmtree(SCRATCH / "venv", ignore_errors=True)
     SCRATCH.mkdir(parents=True, exist_ok=True)
-    yield create_environment(SCRATCH / "venv")
+    return create_environment(SCRATCH / "venv")
 
 
 USE = """

@@ -275,6 +275,7 @@ def test_jagged_attention(device: str) -> None:
     check(run, device)
 
 
+@pytest.mark.needs("graphs")
 def test_a_graph_refuses_them(device: str) -> None:
     x = coo(device)
     stream, graph = torch.Stream(), torch.accelerator.Graph()

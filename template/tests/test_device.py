@@ -249,6 +249,7 @@ with multiprocessing.get_context("spawn").Pool(1) as pool:
     assert done.returncode == 0, done.stderr
 
 
+@pytest.mark.needs("emulator")
 def test_host_access_to_device_memory_faults(run_python: RunPython) -> None:
     done = run_python("""
 import ctypes, torch

@@ -124,6 +124,7 @@ def test_devices_do_not_mix(policy: str, operators: ModuleType, device: str, sec
                 call()
 
 
+@pytest.mark.needs("emulation")
 def test_policy_cpu_runs_on_the_host(operators: ModuleType, device: str, device_module: ModuleType) -> None:
     x = torch.rand(256, 256, device=device)
     device_module.reset_peak_memory_stats()

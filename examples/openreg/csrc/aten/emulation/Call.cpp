@@ -3,6 +3,9 @@
 #include <ATen/EmptyTensor.h>
 #include <c10/core/TensorImpl.h>
 
+#include <array>
+#include <mutex>
+
 #include "aten/emulation/Alias.h"
 #include "aten/emulation/Compound.h"
 #include "device/Launch.h"
@@ -26,6 +29,15 @@ c10::Storage hostStorageFor(const at::Tensor& operand) {
 // The bytes from the first element of a tensor to its last.
 size_t spannedBytes(const at::Tensor& tensor) {
   return tensor.numel() == 0 ? 0 : at::detail::computeStorageNbytes(tensor.sizes(), tensor.strides(), tensor.dtype().itemsize());
+}
+
+// In place, the SDK gives each kernel its turn on the stream. On copies, a kernel has it from the first copy to the last:
+// otherwise two threads could both read what a third one had written, and one result would be lost. Streams that share a
+// lock only wait for each other a little. Recursive, since a kernel may call operators.
+std::recursive_mutex& turnOn(c10::Stream stream) {
+  constexpr size_t kLocks = 64;
+  static auto& locks = *new std::array<std::recursive_mutex, kLocks>;
+  return locks[(static_cast<size_t>(stream.id()) + static_cast<size_t>(stream.device_index()) * 17) % kLocks];
 }
 
 // Memory of the device with the content of a CPU storage.
@@ -182,6 +194,7 @@ void Call::run(c10::function_ref<void()> kernel) {
 
 void Call::runOnCopies(c10::function_ref<void()> kernel) {
   const auto stream = currentStream(device_);
+  const std::lock_guard<std::recursive_mutex> turn(turnOn(stream.unwrap()));
   for (const auto& operand : operands_) {
     if (const size_t nbytes = spannedBytes(operand.original); nbytes > 0 && operand.original.storage().data() != nullptr) {
       device::copyAsync(operand.alias.mutable_data_ptr(), operand.original.const_data_ptr(), nbytes, stream.handle());

@@ -1,13 +1,12 @@
 #include "aten/native/BiasRelu.h"
 
 #include <ATen/Dispatch.h>
-#include <ATen/TensorOperators.h>
 #include <ATen/ops/empty_like.h>
 #include <ATen/ops/gt.h>
-#include <ATen/ops/relu.h>
 #include <ATen/ops/where.h>
 #include <torch/library.h>
 
+#include "aten/emulation/Call.h"
 #include "device/Address.h"
 #include "device/Launch.h"
 #include "runtime/Stream.h"
@@ -61,9 +60,6 @@ std::tuple<at::Tensor, at::Tensor> biasReluBackwardMeta(const at::Tensor& grad, 
 
 at::Tensor biasRelu(const at::Tensor& input, const at::Tensor& bias) {
   checkShapes(input, bias);
-  if (!device::hasKernelAddresses()) {
-    return at::relu(input.contiguous() + bias);  // the device cannot run the kernel above, which is the host's code
-  }
   const auto packed_input = input.contiguous();
   const auto packed_bias = bias.contiguous();
   auto output = at::empty_like(packed_input);
@@ -72,9 +68,18 @@ at::Tensor biasRelu(const at::Tensor& input, const at::Tensor& bias) {
   }
   auto* stream = currentStreamHandle(input.device().index());
   AT_DISPATCH_FLOATING_TYPES_AND2(at::kHalf, at::kBFloat16, input.scalar_type(), "bias_relu", [&] {
-    const BiasReluArguments<scalar_t> arguments{
+    BiasReluArguments<scalar_t> arguments{
         packed_input.const_data_ptr<scalar_t>(), packed_bias.const_data_ptr<scalar_t>(), output.mutable_data_ptr<scalar_t>(), output.numel() / bias.size(0), bias.size(0)};
-    device::launch<BiasReluArguments<scalar_t>, &biasReluKernel<scalar_t>>(arguments, stream);
+    if (device::hasKernelAddresses()) {
+      device::launch<BiasReluArguments<scalar_t>, &biasReluKernel<scalar_t>>(arguments, stream);
+      return;
+    }
+    // The device cannot run the host's code: on copies in host memory, until there is a kernel.
+    emulation::Call call;
+    arguments.input = call.alias(packed_input).template const_data_ptr<scalar_t>();
+    arguments.bias = call.alias(packed_bias).template const_data_ptr<scalar_t>();
+    arguments.output = call.alias(output, emulation::Call::Use::Write).template mutable_data_ptr<scalar_t>();
+    call.run([&] { biasReluKernel(arguments); });
   });
   return output;
 }
