@@ -50,6 +50,7 @@ def axpy(build: Path) -> Any:
     return torch.ops.extension.axpy
 
 
+@pytest.mark.needs("emulation")
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
 def test_kernel_computes_on_the_device(
     device: str, device_module: ModuleType, axpy: Any, shape: tuple[int, ...]
@@ -63,6 +64,7 @@ def test_kernel_computes_on_the_device(
     torch.testing.assert_close(out.cpu(), 2.5 * x + y)
 
 
+@pytest.mark.needs("emulation")
 def test_kernel_keeps_its_place_on_a_stream(device: str, axpy: Any) -> None:
     """Between what was submitted before it and after it, on the stream that is current, whenever the device works."""
     stream = torch.Stream(device=device)
@@ -78,6 +80,7 @@ def test_kernel_keeps_its_place_on_a_stream(device: str, axpy: Any) -> None:
     torch.testing.assert_close(result, expected)
 
 
+@pytest.mark.needs("emulation")
 def test_kernel_runs_where_its_operands_are(second_device: torch.device, axpy: Any) -> None:
     x, y = torch.randn(3, 4), torch.randn(4, 3)
     out = axpy(x.to(second_device), y.to(second_device).t(), -1)

@@ -15,8 +15,7 @@ using clock = std::chrono::steady_clock;
 
 constexpr std::uint64_t kBoardBytes = std::uint64_t{4} << 30;
 constexpr std::uint64_t kAlignment = 512;
-// Between an address of a board and the host memory that stands for it: no
-// processor can follow such a pointer.
+// Between an address of a board and the host memory that stands for it: no processor can follow such a pointer.
 constexpr std::uint64_t kDistance = std::uint64_t{1} << 52;
 
 struct block {
@@ -58,8 +57,7 @@ class machine {
 
 void check_board(unsigned board) {
   if (board >= boards()) {
-    throw failure(reason::no_such_board,
-                  "there is no board " + std::to_string(board));
+    throw failure(reason::no_such_board, "there is no board " + std::to_string(board));
   }
 }
 
@@ -73,33 +71,26 @@ auto around(machine& m, std::uint64_t anywhere) {
   return anywhere - next->first < next->second.bytes ? next : m.blocks.end();
 }
 
-// The host's pointer for an address, all of whose bytes have to be in one block
-// if it is a board's.
+// The host's pointer for an address, all of whose bytes have to be in one block if it is a board's.
 char* reach(machine& m, std::uint64_t anywhere, std::uint64_t bytes) {
   const auto found = around(m, anywhere);
   if (found == m.blocks.end()) {
     if (anywhere >= kDistance) {
-      throw failure(reason::bad_address,
-                    "no board has memory at " + std::to_string(anywhere));
+      throw failure(reason::bad_address, "no board has memory at " + std::to_string(anywhere));
     }
     return reinterpret_cast<char*>(anywhere);
   }
   const auto& [start, where] = *found;
   if (anywhere - start + bytes > where.bytes) {
-    throw failure(reason::bad_address,
-                  std::to_string(bytes) +
-                      " bytes reach beyond the end of a reservation");
+    throw failure(reason::bad_address, std::to_string(bytes) + " bytes reach beyond the end of a reservation");
   }
-  return reinterpret_cast<char*>(
-      where.what == kind::of_board ? anywhere - kDistance : anywhere);
+  return reinterpret_cast<char*>(where.what == kind::of_board ? anywhere - kDistance : anywhere);
 }
 
 void* take(std::uint64_t bytes) {
-  void* memory = std::aligned_alloc(kAlignment, (bytes + kAlignment - 1) /
-                                                    kAlignment * kAlignment);
+  void* memory = std::aligned_alloc(kAlignment, (bytes + kAlignment - 1) / kAlignment * kAlignment);
   if (memory == nullptr) {
-    throw failure(reason::out_of_memory,
-                  "the host has no " + std::to_string(bytes) + " bytes");
+    throw failure(reason::out_of_memory, "the host has no " + std::to_string(bytes) + " bytes");
   }
   return memory;
 }
@@ -107,8 +98,7 @@ void* take(std::uint64_t bytes) {
 unsigned board_of_locked(const machine& m, queue line) {
   const auto number = static_cast<std::uint32_t>(line);
   if (number >= m.queues.size()) {
-    throw failure(reason::bad_handle,
-                  "there is no queue " + std::to_string(number));
+    throw failure(reason::bad_handle, "there is no queue " + std::to_string(number));
   }
   return m.queues[number];
 }
@@ -116,9 +106,7 @@ unsigned board_of_locked(const machine& m, queue line) {
 mark_state& state_of(machine& m, mark point) {
   const auto found = m.marks.find(static_cast<std::uint32_t>(point));
   if (found == m.marks.end()) {
-    throw failure(reason::bad_handle,
-                  "there is no mark " +
-                      std::to_string(static_cast<std::uint32_t>(point)));
+    throw failure(reason::bad_handle, "there is no mark " + std::to_string(static_cast<std::uint32_t>(point)));
   }
   return found->second;
 }
@@ -139,9 +127,7 @@ address reserve(unsigned board, std::uint64_t bytes) {
   auto& m = machine::instance();
   const std::lock_guard lock(m.mutex);
   if (bytes > kBoardBytes - m.used[board]) {
-    throw failure(reason::out_of_memory,
-                  "board " + std::to_string(board) + " has no " +
-                      std::to_string(bytes) + " bytes left");
+    throw failure(reason::out_of_memory, "board " + std::to_string(board) + " has no " + std::to_string(bytes) + " bytes left");
   }
   const auto start = reinterpret_cast<std::uint64_t>(take(bytes)) + kDistance;
   m.blocks[start] = {bytes, kind::of_board, board};
@@ -154,8 +140,7 @@ void give_back(address start) {
   const std::lock_guard lock(m.mutex);
   const auto found = m.blocks.find(static_cast<std::uint64_t>(start));
   if (found == m.blocks.end() || found->second.what != kind::of_board) {
-    throw failure(reason::bad_address,
-                  "this is not the start of a reservation");
+    throw failure(reason::bad_address, "this is not the start of a reservation");
   }
   m.used[found->second.board] -= found->second.bytes;
   std::free(reinterpret_cast<void*>(found->first - kDistance));
@@ -190,10 +175,7 @@ place find(std::uint64_t anywhere) {
   auto& m = machine::instance();
   const std::lock_guard lock(m.mutex);
   const auto found = around(m, anywhere);
-  return found == m.blocks.end()
-             ? place{}
-             : place{found->second.what, found->second.board,
-                     address{found->first}};
+  return found == m.blocks.end() ? place{} : place{found->second.what, found->second.board, address{found->first}};
 }
 
 queue main_queue(unsigned board) {
@@ -224,8 +206,7 @@ void drain(queue line) {
   board_of(line);
 }
 
-void copy(queue line, std::uint64_t to, std::uint64_t from,
-          std::uint64_t bytes) {
+void copy(queue line, std::uint64_t to, std::uint64_t from, std::uint64_t bytes) {
   auto& m = machine::instance();
   char* target = nullptr;
   const char* source = nullptr;
@@ -296,9 +277,7 @@ double seconds_between(mark begin, mark end) {
   const auto& first = state_of(m, begin);
   const auto& last = state_of(m, end);
   if (!first.timed || !last.timed || !first.set || !last.set) {
-    throw failure(
-        reason::not_timed,
-        "a mark takes the time only if it was made timed, and was set");
+    throw failure(reason::not_timed, "a mark takes the time only if it was made timed, and was set");
   }
   if (first.board != last.board) {
     throw failure(reason::not_timed, "the clocks of two boards do not agree");

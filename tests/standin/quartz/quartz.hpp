@@ -5,9 +5,8 @@
 #include <stdexcept>
 #include <string>
 
-// A device library as another vendor might have written it, to try the seam on:
-// C++ with exceptions, numbers for handles, addresses that are no pointers, the
-// board named in each call, and each call done when it returns.
+// A device library as another vendor might have written it, to try the seam on: C++ with exceptions, numbers for handles,
+// addresses that are no pointers, the board named in each call, and each call done when it returns.
 namespace quartz {
 
 enum class reason {
@@ -20,9 +19,10 @@ enum class reason {
 
 class failure : public std::runtime_error {
  public:
-  failure(reason why, const std::string& text)
-      : std::runtime_error(text), why_(why) {}
-  reason why() const noexcept { return why_; }
+  failure(reason why, const std::string& text) : std::runtime_error(text), why_(why) {}
+  reason why() const noexcept {
+    return why_;
+  }
 
  private:
   reason why_;
@@ -36,21 +36,18 @@ struct board_facts {
   unsigned revision;
 };
 
-// Boards are numbered from 0. QUARTZ_BOARDS in the environment says how many
-// there are, 2 by default.
+// Boards are numbered from 0. QUARTZ_BOARDS in the environment says how many there are, 2 by default.
 unsigned boards();
 board_facts describe(unsigned board);
 
-// Memory of a board. An address means something to this library only: the host
-// faults where it uses one as a pointer.
+// Memory of a board. An address means something to this library only: the host faults where it uses one as a pointer.
 enum class address : std::uint64_t {};
 
 address reserve(unsigned board, std::uint64_t bytes);
 void give_back(address start);
 std::uint64_t unused(unsigned board);
 
-// Memory of the host that boards may read and write while the host does
-// something else.
+// Memory of the host that boards may read and write while the host does something else.
 void* pin(std::uint64_t bytes);
 void unpin(void* memory);
 
@@ -64,8 +61,7 @@ struct place {
 };
 place find(std::uint64_t anywhere);
 
-// Work of a queue is done in order. Each board has one that is there from the
-// start.
+// Work of a queue is done in order. Each board has one that is there from the start.
 enum class queue : std::uint32_t {};
 
 queue main_queue(unsigned board);
@@ -75,12 +71,10 @@ bool idle(queue line);
 void drain(queue line);
 
 // Between addresses of boards and of the host, whichever they are.
-void copy(queue line, std::uint64_t to, std::uint64_t from,
-          std::uint64_t bytes);
+void copy(queue line, std::uint64_t to, std::uint64_t from, std::uint64_t bytes);
 void fill(queue line, address to, std::uint8_t value, std::uint64_t bytes);
 
-// A mark is passed when the work before it in its queue is done; one that was
-// never set counts as passed.
+// A mark is passed when the work before it in its queue is done; one that was never set counts as passed.
 enum class mark : std::uint32_t {};
 
 mark make_mark(bool timed);

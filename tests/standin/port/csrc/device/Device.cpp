@@ -27,9 +27,7 @@ int current() {
 }
 
 void setCurrent(int index) {
-  guarded([&] {
-    quartz::main_queue(static_cast<unsigned>(index));
-  });  // raises if there is no such board
+  guarded([&] { quartz::main_queue(static_cast<unsigned>(index)); });  // raises if there is no such board
   current_board = static_cast<unsigned>(index);
 }
 
@@ -38,14 +36,11 @@ void uncheckedSetCurrent(int index) noexcept {
 }
 
 void synchronize(int index) {
-  guarded([&] {
-    quartz::drain(quartz::main_queue(static_cast<unsigned>(index)));
-  });  // other queues have nothing pending either
+  guarded([&] { quartz::drain(quartz::main_queue(static_cast<unsigned>(index))); });  // other queues have nothing pending either
 }
 
 Properties properties(int index) {
-  const auto facts =
-      guarded([&] { return quartz::describe(static_cast<unsigned>(index)); });
+  const auto facts = guarded([&] { return quartz::describe(static_cast<unsigned>(index)); });
   Properties result;
   result.name = facts.title;
   result.total_memory = facts.bytes;
@@ -58,9 +53,7 @@ Properties properties(int index) {
 
 MemoryInfo memoryInfo(int index) {
   const auto board = static_cast<unsigned>(index);
-  return guarded([&] {
-    return MemoryInfo{quartz::unused(board), quartz::describe(board).bytes};
-  });
+  return guarded([&] { return MemoryInfo{quartz::unused(board), quartz::describe(board).bytes}; });
 }
 
 bool canAccessPeer(int index, int peer) {

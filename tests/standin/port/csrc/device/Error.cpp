@@ -26,20 +26,15 @@ const char* nameOf(int code) {
 }  // namespace
 
 std::string describe(const quartz::failure& failure, const char* function) {
-  return c10::str("device error ", nameOf(static_cast<int>(failure.why())),
-                  ": ", failure.what(), " (in ", function, ")");
+  return c10::str("device error ", nameOf(static_cast<int>(failure.why())), ": ", failure.what(), " (in ", function, ")");
 }
 
-void throwError(int code, const char* call, const char* file, int line,
-                const char* function) {
-  throw c10::AcceleratorError(
-      {function, file, static_cast<uint32_t>(line)}, code,
-      c10::str("device error ", nameOf(code), " (in ", call, ")"));
+void throwError(int code, const char* call, const char* file, int line, const char* function) {
+  throw c10::AcceleratorError({function, file, static_cast<uint32_t>(line)}, code, c10::str("device error ", nameOf(code), " (in ", call, ")"));
 }
 
 void warnError(int code, const char* call) noexcept {
-  warned(
-      [&] { TORCH_WARN("device error ", nameOf(code), " (in ", call, ")"); });
+  warned([&] { TORCH_WARN("device error ", nameOf(code), " (in ", call, ")"); });
 }
 
 }  // namespace acme::device

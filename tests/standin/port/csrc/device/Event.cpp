@@ -5,8 +5,7 @@
 namespace acme::device {
 
 EventHandle createEvent(bool timing) {
-  return wrap(static_cast<uint32_t>(
-      guarded([&] { return quartz::make_mark(timing); })));
+  return wrap(static_cast<uint32_t>(guarded([&] { return quartz::make_mark(timing); })));
 }
 
 void destroyEvent(EventHandle event) noexcept {
@@ -30,10 +29,7 @@ void synchronizeEvent(EventHandle event) {
 }
 
 double elapsedTime(EventHandle start, EventHandle end) {
-  return guarded([&] {
-           return quartz::seconds_between(unwrapEvent(start), unwrapEvent(end));
-         }) *
-         1000;
+  return guarded([&] { return quartz::seconds_between(unwrapEvent(start), unwrapEvent(end)); }) * 1000;
 }
 
 }  // namespace acme::device

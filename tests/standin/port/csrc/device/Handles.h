@@ -9,8 +9,7 @@
 #include "device/Event.h"
 #include "device/Stream.h"
 
-// The SDK's types behind the opaque handles of the seam, and its exceptions as
-// PyTorch's. For the sources of this folder only.
+// The SDK's types behind the opaque handles of the seam, and its exceptions as PyTorch's. For the sources of this folder only.
 namespace acme::device {
 
 // Numbers count from 0, and nullptr is no handle.
@@ -37,30 +36,24 @@ std::string describe(const quartz::failure& failure, const char* function);
 
 // Calls `function` of the SDK; what it throws becomes c10::AcceleratorError.
 template <class Function>
-auto guarded(Function&& function, const std::source_location& place =
-                                      std::source_location::current()) {
+auto guarded(Function&& function, const std::source_location& place = std::source_location::current()) {
   try {
     return std::forward<Function>(function)();
   } catch (const quartz::failure& failure) {
-    throw c10::AcceleratorError(
-        {place.function_name(), place.file_name(), place.line()},
-        static_cast<int>(failure.why()),
-        describe(failure, place.function_name()));
+    throw c10::AcceleratorError({place.function_name(), place.file_name(), place.line()}, static_cast<int>(failure.why()), describe(failure, place.function_name()));
   }
 }
 
 // The same where nothing may be thrown: a warning.
 template <class Function>
-void warned(Function&& function, const std::source_location& place =
-                                     std::source_location::current()) noexcept {
+void warned(Function&& function, const std::source_location& place = std::source_location::current()) noexcept {
   try {
     std::forward<Function>(function)();
   } catch (const std::exception& error) {
     try {
       TORCH_WARN(error.what(), " (in ", place.function_name(), ")");
     } catch (...) {
-      // A warning that is turned into an error by a Python filter has nowhere
-      // to go from here.
+      // A warning that is turned into an error by a Python filter has nowhere to go from here.
     }
   }
 }

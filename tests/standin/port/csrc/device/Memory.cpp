@@ -24,10 +24,7 @@ void* orNull(Function&& allocate) {
 }  // namespace
 
 void* allocate(size_t nbytes) {
-  return orNull([&] {
-    return reinterpret_cast<void*>(
-        quartz::reserve(static_cast<unsigned>(current()), nbytes));
-  });
+  return orNull([&] { return reinterpret_cast<void*>(quartz::reserve(static_cast<unsigned>(current()), nbytes)); });
 }
 
 void release(void* pointer) {
@@ -47,10 +44,7 @@ void copyAsync(void* dst, const void* src, size_t nbytes, StreamHandle stream) {
 }
 
 void memsetAsync(void* dst, int value, size_t nbytes, StreamHandle stream) {
-  guarded([&] {
-    quartz::fill(unwrap(stream), quartz::address{bits(dst)},
-                 static_cast<uint8_t>(value), nbytes);
-  });
+  guarded([&] { quartz::fill(unwrap(stream), quartz::address{bits(dst)}, static_cast<uint8_t>(value), nbytes); });
 }
 
 PointerInfo pointerInfo(const void* pointer) {

@@ -6,15 +6,11 @@
 namespace acme::device {
 
 quartz::queue unwrap(StreamHandle stream) {
-  return stream == nullptr ? guarded([] {
-    return quartz::main_queue(static_cast<unsigned>(current()));
-  })
-                           : quartz::queue{number(stream)};
+  return stream == nullptr ? guarded([] { return quartz::main_queue(static_cast<unsigned>(current())); }) : quartz::queue{number(stream)};
 }
 
 StreamHandle createStream(int /*priority*/) {
-  return wrap(static_cast<uint32_t>(guarded(
-      [] { return quartz::open_queue(static_cast<unsigned>(current())); })));
+  return wrap(static_cast<uint32_t>(guarded([] { return quartz::open_queue(static_cast<unsigned>(current())); })));
 }
 
 bool queryStream(StreamHandle stream) {
@@ -30,8 +26,7 @@ int streamPriority(StreamHandle /*stream*/) {
 }
 
 int streamDevice(StreamHandle stream) {
-  return static_cast<int>(
-      guarded([&] { return quartz::board_of(unwrap(stream)); }));
+  return static_cast<int>(guarded([&] { return quartz::board_of(unwrap(stream)); }));
 }
 
 }  // namespace acme::device
