@@ -76,7 +76,9 @@ def test_names_are_shown(template: Template, tmp_path: Path) -> None:
         "  environment  TORCH_ZED_*, ZED_SIM_*\n"
     ) in output
     assert f"  cd {tmp_path / 'torch_zed'}\n" in output
-    assert "SDK" not in describe({"device_name": "zed", "package_name": "torch_zed"})
+    zed = {"device_name": "zed", "package_name": "torch_zed"}
+    assert "SDK" not in describe(zed)
+    assert "your own: cmake/DeviceLibrary.cmake" in describe(zed | {"device_library": "external"})
 
 
 @pytest.mark.usefixtures("identity")

@@ -69,7 +69,7 @@ def describe(answers: Mapping[str, Any]) -> str:
         sdk, prefix = answers["sdk_name"], answers["sdk_prefix"]
         rows.append(("SDK", f"lib{sdk}.so, <{sdk}/{sdk}.h>, functions {prefix}Malloc, ..."))
         variables += f", {sdk.upper()}_*"
-    else:
+    elif answers.get("device_library") == "external":
         rows.append(("SDK", "your own: cmake/DeviceLibrary.cmake finds it, csrc/device calls it"))
     rows.append(("environment", variables))
     return "\n".join(f"  {what:<12} {value}" for what, value in rows)
