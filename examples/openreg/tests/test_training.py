@@ -17,7 +17,7 @@ class ConvNet(nn.Module):
     def __init__(self) -> None:
         super().__init__()
         self.layers = nn.Sequential(
-            nn.Conv2d(1, 8, 3, padding=1),
+            nn.Conv2d(1, 8, 3, padding=1, bias=False),  # the normalisation would take it away again
             nn.BatchNorm2d(8),
             nn.ReLU(),
             nn.MaxPool2d(2),
