@@ -90,9 +90,11 @@ class Hour:
         here = self.folder / "cwd"
         started = time.monotonic()
         done = subprocess.run(
-            ["bash", "-e", "-o", "pipefail", "-c", f'{command}\npwd > "{here}"'],
+            ["bash", "-o", "pipefail", "-c", f'{command}\ncode=$?\npwd > "{here}"\nexit $code'],
             cwd=self.cwd,
-            env=self.environment.variables(IDENTITY | OFFLINE | GIT | {"GIT_CEILING_DIRECTORIES": str(self.folder)}),
+            env=self.environment.variables(
+                IDENTITY | OFFLINE | GIT | {"GIT_CEILING_DIRECTORIES": f"{self.folder}:{self.folder.parent}"}
+            ),
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,

@@ -2,11 +2,24 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 import yaml
+from torch_backend.environment import Environment
 
-from .conftest import ROOT
-from .first_hour import ADDRESS, KEPT, TRANSCRIPT, WHOLE_SUITE, commands, first_hour, shorten
+from .conftest import ROOT, git
+from .first_hour import (
+    ADDRESS,
+    KEPT,
+    TRANSCRIPT,
+    WHOLE_SUITE,
+    Hour,
+    StepError,
+    commands,
+    first_hour,
+    shorten,
+)
 
 # In the order in which the hour goes on; other commands are between them.
 MILESTONES = (
@@ -53,6 +66,24 @@ def test_long_output_is_shortened() -> None:
     lines = [str(number) for number in range(30)]
     assert shorten(lines) == [*lines[:6], "... 10 lines ...", *lines[-14:]]
     assert shorten(lines[:21]) == lines[:21]
+
+
+def test_a_line_fails_if_any_part_of_it_does(tmp_path: Path) -> None:
+    hour = Hour(tmp_path, Environment(tmp_path / "venv"), tmp_path)
+    (tmp_path / "sub").mkdir()
+    hour.run("cd sub")
+    assert hour.cwd == tmp_path / "sub"
+    for line in ("false && true", "false | true", "git rev-parse --show-toplevel"):
+        with pytest.raises(StepError, match="exit code"):
+            hour.run(line)
+
+
+def test_the_scratch_folder_is_in_no_repository(tmp_path: Path) -> None:
+    git(tmp_path, "init", "--quiet")
+    (tmp_path / "build" / "hour").mkdir(parents=True)
+    hour = Hour(tmp_path / "build" / "hour", Environment(tmp_path / "venv"), tmp_path / "build" / "hour")
+    with pytest.raises(StepError, match="exit code"):
+        hour.run("git rev-parse --show-toplevel")
 
 
 @pytest.mark.build
