@@ -116,6 +116,18 @@ def test_host_tensors_do_not_mix(policy: str, operators: ModuleType, device: str
 
 
 @pytest.mark.parametrize("policy", [EMULATE, "cpu"])
+def test_running_statistics_arrive(policy: str, operators: ModuleType, device: str) -> None:
+    """Batch normalisation writes them without a word in its schema."""
+    x = torch.randn(8, 3) + 2
+    ours, theirs = nn.BatchNorm1d(3).to(device), nn.BatchNorm1d(3)
+    with operators.fallback_policy(policy):
+        ours(x.to(device))
+    theirs(x)
+    torch.testing.assert_close(ours.running_mean.cpu(), theirs.running_mean)
+    torch.testing.assert_close(ours.running_var.cpu(), theirs.running_var)
+
+
+@pytest.mark.parametrize("policy", [EMULATE, "cpu"])
 def test_devices_do_not_mix(policy: str, operators: ModuleType, device: str, second_device: torch.device) -> None:
     x, y = torch.eye(3, device=device), torch.eye(3, device=second_device)
     with operators.fallback_policy(policy):

@@ -27,6 +27,11 @@ bool isWritten(const c10::Argument& argument) {
   return argument.alias_info() != nullptr && argument.alias_info()->isWrite();
 }
 
+// Batch normalisation in training writes these, and its schema does not say so.
+bool isRunningStatistic(const c10::Argument& argument) {
+  return argument.name() == "running_mean" || argument.name() == "running_var";
+}
+
 bool isOfKind(const c10::Argument& argument, c10::TypeKind kind) {
   const auto type = argument.type();
   if (type->kind() == c10::TypeKind::OptionalType) {
@@ -43,7 +48,7 @@ OperatorInfo::OperatorInfo(const c10::OperatorHandle& op)
       host_operands(std::find(kHostOperands.begin(), kHostOperands.end(), op.operator_name().name) != kHostOperands.end()) {
   const auto& arguments = op.schema().arguments();
   for (size_t i = 0; i < arguments.size(); ++i) {
-    written.push_back(isWritten(arguments[i]));
+    written.push_back(isWritten(arguments[i]) || isRunningStatistic(arguments[i]));
     if (isOfKind(arguments[i], c10::TypeKind::DeviceObjType)) {
       device_argument = static_cast<int>(i);
     }

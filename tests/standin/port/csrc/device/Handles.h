@@ -12,13 +12,15 @@
 // The SDK's types behind the opaque handles of the seam, and its exceptions as PyTorch's. For the sources of this folder only.
 namespace acme::device {
 
-// Numbers count from 0, and nullptr is no handle.
+// Numbers count from 0, but nullptr is no handle, and a small number that somebody takes for one should not be either.
+constexpr uintptr_t kFirstHandle = uintptr_t{0x51} << 32;
+
 inline void* wrap(uint32_t number) {
-  return reinterpret_cast<void*>(static_cast<uintptr_t>(number) + 1);
+  return reinterpret_cast<void*>(kFirstHandle + number);
 }
 
 inline uint32_t number(void* handle) {
-  return static_cast<uint32_t>(reinterpret_cast<uintptr_t>(handle) - 1);
+  return static_cast<uint32_t>(reinterpret_cast<uintptr_t>(handle) - kFirstHandle);
 }
 
 // The default stream of the current device is its main queue.
