@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from torch_backend.errors import UserError
 from torch_backend.example import Example
+from torch_backend.layout import condition
 from torch_backend.lint import lint
 from torch_backend.names import Names, hints_from
 from torch_backend.render import trace
@@ -61,11 +62,21 @@ def test_sdk_names_outside_the_sdk(scratch: Example) -> None:
     path = scratch.folder / "csrc" / "device" / "New.cpp"
     path.write_text("#include <openreg/openreg.h>\nnamespace openreg { int x = orMalloc; }  // OPENREG_LAUNCH\n")
     report = scratch.backport()
-    assert [p.as_posix() for p in report.added] == ["csrc/device/New.cpp.jinja"]
-    assert _template(scratch, "csrc/device/New.cpp.jinja") == (
+    added = "csrc/{% if device_library == 'emulated' %}device{% endif %}/New.cpp.jinja"
+    assert [p.as_posix() for p in report.added] == [added]
+    assert _template(scratch, added) == (
         "#include <{{ sdk_name }}/{{ sdk_name }}.h>\n"
         "namespace {{ device_name }} { int x = {{ sdk_prefix }}Malloc; }  // {{ sdk_macro }}_LAUNCH\n"
     )
+
+
+def test_what_is_the_emulated_devices_is_rendered_with_it_only() -> None:
+    emulated = "device_library == 'emulated'"
+    assert condition("third_party/openreg/src/a.cpp") == (1, emulated)
+    assert condition("csrc/device/New.cpp") == condition("csrc/device/Handles.h") == (2, emulated)
+    assert condition("cmake/DeviceLibrary.cmake") == (2, emulated)
+    assert condition("csrc/device/New.h") is condition("csrc/runtime/New.cpp") is condition("cmake/Torch.cmake") is None
+    assert condition("docs/device.md") == (1, "'docs' in features")
 
 
 def test_new_files(scratch: Example) -> None:
