@@ -44,10 +44,11 @@ def gradients(results: Any, inputs: list[Tensor]) -> list[Tensor | None]:
     outputs = [x for x in tree_leaves(results) if isinstance(x, Tensor) and x.requires_grad]
     if not outputs or not inputs:
         return []
-    return list(torch.autograd.grad(outputs, inputs, [_slope(x) for x in outputs], allow_unused=True))
+    return list(torch.autograd.grad(outputs, inputs, [slope(x) for x in outputs], allow_unused=True))
 
 
-def _slope(x: Tensor) -> Tensor:
+def slope(x: Tensor) -> Tensor:
+    """Return a gradient for a tensor that is neither constant nor zero."""
     return torch.arange(x.numel(), dtype=torch.float32).cos().reshape(x.shape).to(x.dtype).to(x.device)
 
 

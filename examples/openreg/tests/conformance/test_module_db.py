@@ -1,0 +1,134 @@
+"""PyTorch's modules by its own inputs, in training and in evaluation, against the CPU."""
+
+import copy
+import io
+from typing import Any
+
+import torch
+from case import DeviceCase
+from claims import chosen, mark_exceptions
+from compare import gradients, slope
+from opinfo import place
+from torch import Tensor, nn
+from torch.testing._internal.common_device_type import instantiate_device_type_tests
+from torch.testing._internal.common_modules import ModuleErrorEnum, ModuleInfo, module_db, modules
+from torch.utils._pytree import tree_leaves, tree_map_only
+
+
+def with_half_precision(info: ModuleInfo) -> ModuleInfo:
+    """Return an entry that is tested in half precision too. Where the CPU lacks it, the device has to raise as well."""
+    info = copy.copy(info)
+    info.dtypes = tuple(dict.fromkeys([*info.dtypes, torch.float16, torch.bfloat16]))
+    return info
+
+
+MODULES = [with_half_precision(info) for info in chosen(module_db, lambda info: info.name)]
+
+
+class TestModules(DeviceCase):
+    """Each test is one module with one dtype in one mode, and takes all of PyTorch's inputs for them."""
+
+    @modules(MODULES)
+    def test_forward(self, device: str, dtype: torch.dtype, module_info: ModuleInfo, training: bool) -> None:
+        """Results, and the buffers that a call changes."""
+        for case in inputs(module_info, dtype, training):
+
+            def run(where: str, case: Any = case) -> Any:
+                module, args, kwargs = build(module_info, case, dtype, training, where)
+                return module(*args, **kwargs), list(module.buffers())
+
+            self.same_as_on_cpu(run, device)
+
+    @modules(MODULES)
+    def test_backward(self, device: str, dtype: torch.dtype, module_info: ModuleInfo, training: bool) -> None:
+        """Gradients of inputs and parameters, with gaps between the elements of the inputs."""
+        for case in inputs(module_info, dtype, training, requires_grad=True):
+
+            def run(where: str, case: Any = case) -> Any:
+                module, args, kwargs = build(module_info, case, dtype, training, where)
+                args, kwargs = tree_map_only(Tensor, with_gaps, (args, kwargs))
+                return gradients(module(*args, **kwargs), wanting_grad(module, args, kwargs))
+
+            self.same_as_on_cpu(run, device)
+
+    @modules([info for info in MODULES if info.supports_gradgrad])
+    def test_gradgrad(self, device: str, dtype: torch.dtype, module_info: ModuleInfo, training: bool) -> None:
+        for case in inputs(module_info, dtype, training, requires_grad=True):
+
+            def run(where: str, case: Any = case) -> Any:
+                module, args, kwargs = build(module_info, case, dtype, training, where)
+                wanting = wanting_grad(module, args, kwargs)
+                outputs = [x for x in tree_leaves(module(*args, **kwargs)) if isinstance(x, Tensor) and x.requires_grad]
+                if not outputs or not wanting:
+                    return []
+                first = torch.autograd.grad(outputs, wanting, [slope(x) for x in outputs], create_graph=True, allow_unused=True)
+                return gradients(first, wanting)
+
+            self.same_as_on_cpu(run, device)
+
+    @modules(MODULES)
+    def test_state(self, device: str, dtype: torch.dtype, module_info: ModuleInfo, training: bool) -> None:
+        """A state saved on the device, and loaded into a module that was made there, gives the same results."""
+        for case in inputs(module_info, dtype, training):
+
+            def run(where: str, case: Any = case) -> Any:
+                module, args, kwargs = build(module_info, case, dtype, training, where)
+                module(*args, **kwargs)
+                file = io.BytesIO()
+                torch.save(module.state_dict(), file)
+                file.seek(0)
+                with torch.device(where):
+                    fresh = construct(module_info, place(case.constructor_input.args, where), place(case.constructor_input.kwargs, where))
+                fresh.to(dtype).train(training).load_state_dict(torch.load(file))
+                return list(fresh.state_dict().values()), fresh(*args, **kwargs)
+
+            self.same_as_on_cpu(run, device)
+
+    @modules([info for info in MODULES if info.module_error_inputs_func is not None])
+    def test_errors(self, device: str, dtype: torch.dtype, module_info: ModuleInfo, training: bool) -> None:
+        arguments = {"dtype": dtype, "requires_grad": False, "training": training}
+        for error in module_info.module_error_inputs_func(module_info, device=device, **arguments):
+            given = error.module_error_input
+
+            def run(given: Any = given, error: Any = error) -> None:
+                module = construct(module_info, given.constructor_input.args, given.constructor_input.kwargs)
+                if error.error_on == ModuleErrorEnum.FORWARD_ERROR:
+                    module.to(device).to(dtype)(*given.forward_input.args, **given.forward_input.kwargs)
+
+            with self.assertRaisesRegex(error.error_type, error.error_regex):
+                run()
+
+
+def inputs(info: ModuleInfo, dtype: torch.dtype, training: bool, requires_grad: bool = False) -> list[Any]:
+    """Return PyTorch's inputs for the module on the CPU, the same ones in each call."""
+    torch.manual_seed(0)
+    return list(info.module_inputs_func(info, device="cpu", dtype=dtype, requires_grad=requires_grad, training=training))
+
+
+def construct(info: ModuleInfo, args: Any, kwargs: Any) -> nn.Module:
+    module: nn.Module = info.module_cls(*args, **kwargs)
+    return module
+
+
+def build(info: ModuleInfo, case: Any, dtype: torch.dtype, training: bool, device: str) -> tuple[nn.Module, Any, Any]:
+    """Return the module with its parameters drawn on the CPU, and the arguments of its call, on a device."""
+    torch.default_generator.manual_seed(0)
+    module = construct(info, *copy.deepcopy((case.constructor_input.args, case.constructor_input.kwargs)))
+    args, kwargs = place((case.forward_input.args, case.forward_input.kwargs), device)
+    return module.to(dtype).to(device).train(training), args, kwargs
+
+
+def wanting_grad(module: nn.Module, args: Any, kwargs: Any) -> list[Tensor]:
+    given = [x for x in tree_leaves((args, kwargs)) if isinstance(x, Tensor)]
+    return [x for x in [*given, *module.parameters()] if x.requires_grad]
+
+
+def with_gaps(x: Tensor) -> Tensor:
+    """Return the tensor as every second element of a larger one."""
+    if x.ndim == 0 or x.is_nested:
+        return x
+    return torch.stack([x.detach(), torch.zeros_like(x)], -1)[..., 0].requires_grad_(x.requires_grad)
+
+
+instantiate_device_type_tests(TestModules, globals(), only_for="privateuse1")
+mark_exceptions(globals())

@@ -1,0 +1,244 @@
+"""PyTorch's operators by its own samples, each dtype that the CPU has, against the CPU.
+
+Where the CPU raises, so must the device. Random operators give the CPU's numbers, because emulation draws with the CPU's
+engine from the same seed.
+"""
+
+from collections.abc import Callable, Iterator
+from itertools import islice
+from typing import Any, TypeAlias
+from unittest import SkipTest
+
+import torch
+import torch.autograd.forward_ad as forward_ad
+from case import DeviceCase
+from claims import chosen, mark_exceptions
+from compare import gradients, seed, slope
+from opinfo import HOST_ARGUMENTS, OWN_STRIDES, UNSPECIFIED, op_db, place
+from torch import Tensor
+from torch.testing._internal.common_device_type import OpDTypes, instantiate_device_type_tests, ops
+from torch.utils._pytree import tree_leaves, tree_map_only
+
+OPS = chosen(op_db, lambda op: op.full_name)
+ALL = 500
+SPARSE_LAYOUTS = [torch.sparse_coo, torch.sparse_csr, torch.sparse_csc, torch.sparse_bsr, torch.sparse_bsc]
+
+Arguments: TypeAlias = tuple[Any, tuple[Any, ...], dict[str, Any]]
+"""The input of an operator, its other arguments, and its keyword arguments."""
+
+
+def operators(fits: Callable[[Any], Any] = lambda op: True, dtypes: Any = OpDTypes.supported) -> Any:
+    """Make a test for each chosen operator that fits, and each of the dtypes."""
+    fitting = [op for op in OPS if fits(op)]
+    return ops(fitting, dtypes=dtypes) if fitting else ops(op_db[:1], dtypes=[])
+
+
+class TestOperators(DeviceCase):
+    """Each test is one operator with one dtype, and takes PyTorch's samples for them."""
+
+    @operators()
+    def test_values(self, device: str, dtype: torch.dtype, op: Any) -> None:
+        """Results, for all samples."""
+        for sample in samples(op, dtype, ALL):
+            self.check(op, device, lambda arguments: results(op, arguments), sample)
+
+    @operators()
+    def test_strided(self, device: str, dtype: torch.dtype, op: Any) -> None:
+        """Operands are views with gaps."""
+        for sample in samples(op, dtype):
+            self.check(op, device, lambda arguments: results(op, with_gaps(arguments)), sample)
+
+    @operators(lambda op: op.test_conjugated_samples or op.test_neg_view)
+    def test_lazy(self, device: str, dtype: torch.dtype, op: Any) -> None:
+        """Operands are conjugate and negative views, whose values are computed by whoever reads them."""
+        if not dtype.is_complex and not dtype.is_floating_point:
+            self.skipTest("such views are of real and complex numbers")
+        for sample in samples(op, dtype):
+            self.check(op, device, lambda arguments: results(op, lazily(op, arguments)), sample)
+
+    @operators(lambda op: op.inplace_variant is not None)
+    def test_inplace(self, device: str, dtype: torch.dtype, op: Any) -> None:
+        for sample in samples(op, dtype):
+
+            def run(arguments: Arguments) -> list[Any]:
+                return [*results(op.inplace_variant, arguments), arguments[0]]
+
+            self.check(op, device, run, sample)
+
+    @operators(lambda op: op.supports_out)
+    def test_out(self, device: str, dtype: torch.dtype, op: Any) -> None:
+        """The results go into tensors that are empty, that fit but with other strides, and that have another dtype."""
+        for sample in samples(op, dtype):
+            try:
+                expected = tensors(call(op, on(sample, "cpu", op)))
+            except Exception:
+                continue  # test_values has seen it
+            for shaped in [_empty, _other_strides, _other_dtype]:
+                given, args, kwargs = sample
+                outs = tuple(shaped(x) for x in expected)
+                kwargs = kwargs | {"out": outs[0] if len(outs) == 1 else outs}
+                self.check(op, device, lambda arguments: [*results(op, arguments), *tensors(arguments)], (given, args, kwargs))
+
+    @operators(dtypes=OpDTypes.supported_backward)
+    def test_backward(self, device: str, dtype: torch.dtype, op: Any) -> None:
+        for sample in samples(op, dtype, wants_grad=True):
+
+            def run(arguments: Arguments) -> list[Any]:
+                found = results(op, arguments)
+                return [*found, *gradients(found, wanting_grad(arguments))]
+
+            self.check(op, device, run, sample)
+
+    @operators(lambda op: op.supports_gradgrad, dtypes=OpDTypes.supported_backward)
+    def test_gradgrad(self, device: str, dtype: torch.dtype, op: Any) -> None:
+        for sample in samples(op, dtype, wants_grad=True):
+
+            def run(arguments: Arguments) -> list[Any]:
+                return second_gradients(results(op, arguments), wanting_grad(arguments))
+
+            self.check(op, device, run, sample)
+
+    @operators(lambda op: op.supports_forward_ad, dtypes=OpDTypes.supported_backward)
+    def test_jvp(self, device: str, dtype: torch.dtype, op: Any) -> None:
+        """Forward-mode derivatives."""
+        for sample in samples(op, dtype, wants_grad=True):
+
+            def run(arguments: Arguments) -> list[Any]:
+                with forward_ad.dual_level():
+                    duals = tree_map_only(Tensor, lambda x: forward_ad.make_dual(x, slope(x)) if x.requires_grad else x, arguments)
+                    found = results(op, duals)
+                    return tree_leaves([forward_ad.unpack_dual(x) if isinstance(x, Tensor) else x for x in found])
+
+            self.check(op, device, run, sample)
+
+    @operators(lambda op: any(op.supports_sparse_layout(layout) for layout in SPARSE_LAYOUTS))
+    def test_sparse(self, device: str, dtype: torch.dtype, op: Any) -> None:
+        for layout in SPARSE_LAYOUTS:
+            for sample in sparse_samples(op, dtype, layout):
+                self.check(op, device, lambda arguments: results(op, arguments), sample)
+
+    @operators(dtypes=OpDTypes.unsupported)
+    def test_refused(self, device: str, dtype: torch.dtype, op: Any) -> None:
+        """What the CPU has no kernel for is an error on the device too."""
+        try:
+            found = list(samples(op, dtype, 2))
+        except Exception:
+            self.skipTest("there are no samples of this dtype")
+        for sample in found:
+            self.check(op, device, lambda arguments: results(op, arguments), sample)
+
+    @operators(lambda op: op.error_inputs_func is not None, dtypes=OpDTypes.none)
+    def test_errors(self, device: str, op: Any) -> None:
+        for on_cpu, on_device in zip(op.error_inputs_func(op, "cpu"), op.error_inputs_func(op, device), strict=True):
+            try:
+                call(op, arguments_of(on_cpu.sample_input))
+            except on_cpu.error_type:
+                with self.assertRaisesRegex(on_device.error_type, on_device.error_regex):
+                    call(op, arguments_of(on_device.sample_input))
+
+    def check(self, op: Any, device: str, run: Callable[[Arguments], list[Any]], sample: Arguments) -> None:
+        """Compare what `run` returns for the arguments on the device and on the CPU."""
+        self.same_as_on_cpu(
+            lambda where: run(on(sample, where, op)),
+            device,
+            strides=op.full_name not in OWN_STRIDES,
+            values=op.full_name not in UNSPECIFIED,
+        )
+
+
+def samples(op: Any, dtype: torch.dtype, count: int = 12, wants_grad: bool = False) -> Iterator[Arguments]:
+    """Yield the first of the operator's samples on the CPU."""
+    seed("cpu")
+    # Without a detour through op.sample_inputs, which looks at the whole stack for each sample.
+    return islice(map(arguments_of, op.sample_inputs_func(op, "cpu", dtype, wants_grad)), count)
+
+
+def sparse_samples(op: Any, dtype: torch.dtype, layout: torch.layout) -> list[Arguments]:
+    """Return the operator's samples in a sparse layout; none where PyTorch has none."""
+    if not op.supports_sparse_layout(layout):
+        return []
+    seed("cpu")
+    try:
+        return [arguments_of(sample) for sample in op.sample_inputs_sparse(layout, "cpu", dtype)]
+    except (NotImplementedError, SkipTest):
+        return []
+
+
+def arguments_of(sample: Any) -> Arguments:
+    return sample.input, tuple(sample.args), dict(sample.kwargs)
+
+
+def on(sample: Arguments, device: str, op: Any) -> Arguments:
+    """Return a copy of an operator's arguments on a device, but for those that it wants on the host."""
+    given, args, kwargs = place(sample, device)
+    return given, sample[1] if op.full_name in HOST_ARGUMENTS else args, kwargs
+
+
+def call(function: Callable[..., Any], arguments: Arguments) -> Any:
+    given, args, kwargs = arguments
+    return function(given, *args, **kwargs)
+
+
+def results(function: Callable[..., Any], arguments: Arguments) -> list[Any]:
+    """Return what a call returns, flattened."""
+    return tree_leaves(call(function, arguments))
+
+
+def tensors(tree: Any) -> list[Tensor]:
+    return [x for x in tree_leaves(tree) if isinstance(x, Tensor)]
+
+
+def wanting_grad(tree: Any) -> list[Tensor]:
+    return [x for x in tensors(tree) if x.requires_grad]
+
+
+def with_gaps(arguments: Arguments) -> Arguments:
+    """Return the arguments with each tensor as every second element of a larger one."""
+
+    def spread(x: Tensor) -> Tensor:
+        if x.layout != torch.strided or x.ndim == 0 or x.is_nested:
+            return x
+        return torch.stack([x.detach(), torch.zeros_like(x)], -1)[..., 0].requires_grad_(x.requires_grad)
+
+    spread_out: Arguments = tree_map_only(Tensor, spread, arguments)
+    return spread_out
+
+
+def lazily(op: Any, arguments: Arguments) -> Arguments:
+    """Return the arguments with each complex tensor a conjugate view, and each real one a negative view."""
+
+    def view(x: Tensor) -> Tensor:
+        if x.layout != torch.strided or x.is_nested:
+            return x
+        if x.is_complex() and op.test_conjugated_samples:
+            return x.conj()
+        return torch._neg_view(x) if x.is_floating_point() and op.test_neg_view else x
+
+    views: Arguments = tree_map_only(Tensor, view, arguments)
+    return views
+
+
+def second_gradients(results: list[Any], inputs: list[Tensor]) -> list[Tensor | None]:
+    """Return the gradients of the gradients, by the inputs and by the gradients of the results."""
+    outputs = wanting_grad(results)
+    if not outputs or not inputs:
+        return []
+    slopes = [slope(x).requires_grad_() for x in outputs]
+    first = torch.autograd.grad(outputs, inputs, slopes, create_graph=True, allow_unused=True)
+    return gradients([x for x in first if x is not None], [*inputs, *slopes])
+
+
+def _empty(like: Tensor) -> Tensor:
+    return torch.empty(0, dtype=like.dtype)
+
+
+def _other_strides(like: Tensor) -> Tensor:
+    return torch.zeros(like.shape[::-1], dtype=like.dtype).permute(tuple(range(like.ndim))[::-1])
+
+
+def _other_dtype(like: Tensor) -> Tensor:
+    return torch.zeros(like.shape, dtype=torch.bool if like.dtype != torch.bool else torch.int64)
+
+
+instantiate_device_type_tests(TestOperators, globals(), only_for="privateuse1")
+mark_exceptions(globals())
