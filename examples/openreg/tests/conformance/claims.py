@@ -25,7 +25,7 @@ SUITES = {"test_op_db.py": "operators", "test_module_db.py": "modules", "test_op
 Entry = TypeVar("Entry")
 
 
-class Test(NamedTuple):
+class Name(NamedTuple):
     """The parts of a test's name."""
 
     suite: str
@@ -41,7 +41,7 @@ class Test(NamedTuple):
         return " ".join(self)
 
 
-def parse(file: str, method: str) -> Test:
+def parse(file: str, method: str) -> Name:
     """Return the parts of the name of a test method that PyTorch has instantiated for the device, in a file of this folder.
 
     Raises:
@@ -50,7 +50,7 @@ def parse(file: str, method: str) -> Test:
     match = re.fullmatch(rf"test_([a-z]+)_(.+)_(?:privateuse1|{DEVICE})(?:_(\w+))?", method)
     if match is None:
         raise ValueError(f"{method} is not named test_<kind>_<entry>_<device>_<dtype>")
-    return Test(SUITES[Path(file).name], match[1], match[2], match[3] or "none")
+    return Name(SUITES[Path(file).name], match[1], match[2], match[3] or "none")
 
 
 def chosen(entries: Iterable[Entry], name: Callable[[Entry], str]) -> list[Entry]:
@@ -62,7 +62,9 @@ def chosen(entries: Iterable[Entry], name: Callable[[Entry], str]) -> list[Entry
     text = os.environ.get(PART, DEFAULT_PART)
     match = re.fullmatch(r"(\d+)/(\d+)", text)
     if match is None or int(match[1]) >= int(match[2]):
-        raise ValueError(f"{PART}={text}: write INDEX/COUNT with an index below the count, such as 3/16; 0/1 is everything")
+        raise ValueError(
+            f"{PART}={text}: write INDEX/COUNT with an index below the count, such as 3/16; 0/1 is everything"
+        )
     return sorted(entries, key=name)[int(match[1]) :: int(match[2])]
 
 
@@ -72,7 +74,7 @@ def load() -> dict[str, Any]:
     return claims
 
 
-def reason_for(test: Test, patterns: dict[str, str]) -> str | None:
+def reason_for(test: Name, patterns: dict[str, str]) -> str | None:
     """Return the reason why the test is an exception, or None if it is none."""
     return next((reason for pattern, reason in patterns.items() if fnmatchcase(str(test), pattern)), None)
 

@@ -25,12 +25,12 @@ sys.path[:0] = [str(FOLDER), str(FOLDER.parent)]
 
 import claims  # noqa: E402
 import record  # noqa: E402
-from claims import Test  # noqa: E402
+from claims import Name  # noqa: E402
 
 PATIENCE = 900
 """Seconds without the end of a test after which a process is taken to hang."""
 
-States: TypeAlias = dict[Test, tuple[str, str]]
+States: TypeAlias = dict[Name, tuple[str, str]]
 """The state of each test and a message, see ``record.read``."""
 Counts: TypeAlias = dict[str, dict[str, dict[str, int]]]
 """How many tests pass, by suite, kind and dtype."""
@@ -66,7 +66,9 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--jobs", type=int, default=1, help="processes side by side (default: 1)")
     parser.add_argument("--parts", type=int, default=12, help="processes in all (default: 12)")
     parser.add_argument("--part", type=int, help="run only the part with this index")
-    parser.add_argument("--results", type=Path, default=Path("build/conformance"), help="folder for the outcome, emptied first")
+    parser.add_argument(
+        "--results", type=Path, default=Path("build/conformance"), help="folder for the outcome, emptied first"
+    )
     parser.add_argument("--resume", action="store_true", help="keep what is in that folder, and run what is missing")
     parser.add_argument("--update", action="store_true", help="write the numbers of passing tests into claims.json")
     parser.add_argument("pytest", nargs="*", help="options for pytest, after --, such as -- -k 'values and float16'")
@@ -112,7 +114,7 @@ def collect(results: Path) -> States:
     """Return the outcome of all parts."""
     found: States = {}
     for file in sorted(results.glob("*.jsonl")):
-        found |= {Test(*name.split(" ")): outcome for name, outcome in record.read(file).items()}
+        found |= {Name(*name.split(" ")): outcome for name, outcome in record.read(file).items()}
     return found
 
 
@@ -136,7 +138,9 @@ def tables(states: States) -> str:
         rows += [_row(suite, name, counts) for (suite, name), counts in groups.items()]
     rows += [_row("all", "", Counter(state for state, _ in states.values()))]
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    return "\n".join("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows)
+    return "\n".join(
+        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows
+    )
 
 
 def _row(suite: str, name: str, counts: Counter[str]) -> tuple[str, ...]:

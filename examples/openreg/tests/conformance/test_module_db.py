@@ -14,6 +14,15 @@ from torch.testing._internal.common_device_type import instantiate_device_type_t
 from torch.testing._internal.common_modules import ModuleErrorEnum, ModuleInfo, module_db, modules
 from torch.utils._pytree import tree_leaves, tree_map_only
 
+OTHER_ORDER = ("nn.GRU", "nn.LSTM", "nn.RNN")
+"""In half precision the CPU computes these by a library that sums in another order."""
+
+
+def tolerances(info: ModuleInfo, dtype: torch.dtype) -> dict[str, float]:
+    """Return the tolerances that PyTorch's defaults are too narrow for."""
+    wide = info.name in OTHER_ORDER and dtype in (torch.float16, torch.bfloat16)
+    return {"rtol": 2e-2, "atol": 1e-2} if wide else {}
+
 
 def with_half_precision(info: ModuleInfo) -> ModuleInfo:
     """Return an entry that is tested in half precision too. Where the CPU lacks it, the device has to raise as well."""
@@ -37,7 +46,7 @@ class TestModules(DeviceCase):
                 module, args, kwargs = build(module_info, case, dtype, training, where)
                 return module(*args, **kwargs), list(module.buffers())
 
-            self.same_as_on_cpu(run, device)
+            self.same_as_on_cpu(run, device, **tolerances(module_info, dtype))
 
     @modules(MODULES)
     def test_backward(self, device: str, dtype: torch.dtype, module_info: ModuleInfo, training: bool) -> None:
@@ -49,7 +58,7 @@ class TestModules(DeviceCase):
                 args, kwargs = tree_map_only(Tensor, with_gaps, (args, kwargs))
                 return gradients(module(*args, **kwargs), wanting_grad(module, args, kwargs))
 
-            self.same_as_on_cpu(run, device)
+            self.same_as_on_cpu(run, device, **tolerances(module_info, dtype))
 
     @modules([info for info in MODULES if info.supports_gradgrad])
     def test_gradgrad(self, device: str, dtype: torch.dtype, module_info: ModuleInfo, training: bool) -> None:
@@ -61,10 +70,12 @@ class TestModules(DeviceCase):
                 outputs = [x for x in tree_leaves(module(*args, **kwargs)) if isinstance(x, Tensor) and x.requires_grad]
                 if not outputs or not wanting:
                     return []
-                first = torch.autograd.grad(outputs, wanting, [slope(x) for x in outputs], create_graph=True, allow_unused=True)
+                first = torch.autograd.grad(
+                    outputs, wanting, [slope(x) for x in outputs], create_graph=True, allow_unused=True
+                )
                 return gradients(first, wanting)
 
-            self.same_as_on_cpu(run, device)
+            self.same_as_on_cpu(run, device, **tolerances(module_info, dtype))
 
     @modules(MODULES)
     def test_state(self, device: str, dtype: torch.dtype, module_info: ModuleInfo, training: bool) -> None:
@@ -77,12 +88,11 @@ class TestModules(DeviceCase):
                 file = io.BytesIO()
                 torch.save(module.state_dict(), file)
                 file.seek(0)
-                with torch.device(where):
-                    fresh = construct(module_info, place(case.constructor_input.args, where), place(case.constructor_input.kwargs, where))
+                fresh = construct_on(where, module_info, case)
                 fresh.to(dtype).train(training).load_state_dict(torch.load(file))
                 return list(fresh.state_dict().values()), fresh(*args, **kwargs)
 
-            self.same_as_on_cpu(run, device)
+            self.same_as_on_cpu(run, device, **tolerances(module_info, dtype))
 
     @modules([info for info in MODULES if info.module_error_inputs_func is not None])
     def test_errors(self, device: str, dtype: torch.dtype, module_info: ModuleInfo, training: bool) -> None:
@@ -102,7 +112,9 @@ class TestModules(DeviceCase):
 def inputs(info: ModuleInfo, dtype: torch.dtype, training: bool, requires_grad: bool = False) -> list[Any]:
     """Return PyTorch's inputs for the module on the CPU, the same ones in each call."""
     torch.manual_seed(0)
-    return list(info.module_inputs_func(info, device="cpu", dtype=dtype, requires_grad=requires_grad, training=training))
+    return list(
+        info.module_inputs_func(info, device="cpu", dtype=dtype, requires_grad=requires_grad, training=training)
+    )
 
 
 def construct(info: ModuleInfo, args: Any, kwargs: Any) -> nn.Module:
@@ -111,11 +123,19 @@ def construct(info: ModuleInfo, args: Any, kwargs: Any) -> nn.Module:
 
 
 def build(info: ModuleInfo, case: Any, dtype: torch.dtype, training: bool, device: str) -> tuple[nn.Module, Any, Any]:
-    """Return the module with its parameters drawn on the CPU, and the arguments of its call, on a device."""
-    torch.default_generator.manual_seed(0)
-    module = construct(info, *copy.deepcopy((case.constructor_input.args, case.constructor_input.kwargs)))
+    """Return the module and the arguments of its call on a device. Its parameters are drawn on the CPU, if they are by now."""
     args, kwargs = place((case.forward_input.args, case.forward_input.kwargs), device)
-    return module.to(dtype).to(device).train(training), args, kwargs
+    if info.is_lazy:
+        # PyTorch makes an empty parameter of an uninitialized one where a module moves to an out-of-tree device.
+        return construct_on(device, info, case).to(dtype).train(training), args, kwargs
+    torch.default_generator.manual_seed(0)
+    return construct_on("cpu", info, case).to(dtype).to(device).train(training), args, kwargs
+
+
+def construct_on(device: str, info: ModuleInfo, case: Any) -> nn.Module:
+    args, kwargs = place((case.constructor_input.args, case.constructor_input.kwargs), device)
+    with torch.device(device):
+        return construct(info, args, kwargs)
 
 
 def wanting_grad(module: nn.Module, args: Any, kwargs: Any) -> list[Tensor]:

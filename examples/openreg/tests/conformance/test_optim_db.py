@@ -17,6 +17,11 @@ DTYPES = [torch.float32, torch.float64, torch.float16, torch.bfloat16, torch.com
 STEPS = 4
 
 
+def foreach_if_free(info: OptimizerInfo) -> dict[str, bool]:
+    """Return what makes the CPU compute in the order that the optimizer chooses for devices."""
+    return {"foreach": True} if "foreach" in info.supported_impls else {}
+
+
 def implementing(name: str) -> list[OptimizerInfo]:
     return [info for info in DENSE if name in info.supported_impls]
 
@@ -26,8 +31,8 @@ class TestOptimizers(DeviceCase):
 
     @optims(DENSE, dtypes=DTYPES)
     def test_steps(self, device: str, dtype: torch.dtype, optim_info: OptimizerInfo) -> None:
-        """As the optimizer chooses to compute by itself on the device, which may be at once for all parameters."""
-        self.check(optim_info, dtype, device, {}, {})
+        """As the optimizer chooses to compute by itself on the device, which is at once for all parameters if it can."""
+        self.check(optim_info, dtype, device, foreach_if_free(optim_info), {})
 
     @optims(DENSE, dtypes=DTYPES)
     def test_single(self, device: str, dtype: torch.dtype, optim_info: OptimizerInfo) -> None:
@@ -64,14 +69,24 @@ class TestOptimizers(DeviceCase):
     def test_resumed(self, device: str, dtype: torch.dtype, optim_info: OptimizerInfo) -> None:
         """Half of the steps are done by a second optimizer with the state of the first."""
         sparse = optim_info.only_supports_sparse_grads
+        flags = {} if sparse else foreach_if_free(optim_info)
         for given in optim_info.optim_inputs_func("cpu"):
-            self.same_as_on_cpu(lambda where, kwargs=given.kwargs: train(optim_info, kwargs, dtype, where, sparse, True), device)
+            kwargs = flags | given.kwargs
+
+            def run(where: str, kwargs: dict[str, Any] = kwargs) -> Any:
+                return train(optim_info, kwargs, dtype, where, sparse, resumed=True)
+
+            self.same_as_on_cpu(run, device)
 
     @optims([info for info in OPTIMIZERS if info.optim_error_inputs_func is not None], dtypes=DTYPES)
     def test_errors(self, device: str, dtype: torch.dtype, optim_info: OptimizerInfo) -> None:
         for error in optim_info.optim_error_inputs_func(device, dtype):
             given = error.optimizer_error_input
-            params = [torch.nn.Parameter(torch.zeros(1, 1, device=device, dtype=dtype))] if given.params is None else given.params
+            params = (
+                [torch.nn.Parameter(torch.zeros(1, 1, device=device, dtype=dtype))]
+                if given.params is None
+                else given.params
+            )
             params, kwargs = to_device((params, given.kwargs), device)
             if error.error_on == OptimizerErrorEnum.CONSTRUCTION_ERROR:
                 if issubclass(error.error_type, Warning):
@@ -92,13 +107,18 @@ class TestOptimizers(DeviceCase):
         for given in info.optim_inputs_func("cpu"):
 
             def run(where: str, given: Any = given) -> Any:
-                return train(info, given.kwargs | (cpu_flags if where == "cpu" else flags), dtype, where)
+                return train(info, (cpu_flags if where == "cpu" else flags) | given.kwargs, dtype, where)
 
             self.same_as_on_cpu(run, device)
 
 
 def train(
-    info: OptimizerInfo, kwargs: dict[str, Any], dtype: torch.dtype, device: str, sparse: bool = False, resumed: bool = False
+    info: OptimizerInfo,
+    kwargs: dict[str, Any],
+    dtype: torch.dtype,
+    device: str,
+    sparse: bool = False,
+    resumed: bool = False,
 ) -> list[Tensor]:
     """Return the parameters and the optimizer's state after some steps with gradients that change from step to step.
 
