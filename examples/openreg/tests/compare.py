@@ -28,8 +28,15 @@ def check_same(function: Callable[..., Any], *args: Any, device: str, strides: b
 
 
 def to_device(tree: Any, device: Any) -> Any:
-    """Return a copy of nested tensors on another device, which want a gradient where the originals do."""
-    return tree_map_only(Tensor, lambda t: t.detach().to(device, copy=True).requires_grad_(t.requires_grad), tree)
+    """Return a copy of nested tensors on another device, which want a gradient where the originals do.
+
+    Meta tensors, which have nothing to copy, stay where they are.
+    """
+
+    def move(t: Tensor) -> Tensor:
+        return t if t.is_meta else t.detach().to(device, copy=True).requires_grad_(t.requires_grad)
+
+    return tree_map_only(Tensor, move, tree)
 
 
 def seed(device: str) -> None:

@@ -4,18 +4,59 @@ import random
 import unittest
 import warnings
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from typing import Any
 
 import pytest
 import torch
-from compare import seed
+from compare import gradients, seed, slope
 from torch import Tensor
-from torch.utils._pytree import tree_leaves
+from torch.utils._pytree import tree_leaves, tree_map_only
 
 numpy = pytest.importorskip("numpy", reason="PyTorch's databases need numpy")
 pytest.importorskip("expecttest", reason="PyTorch's databases need expecttest")
 
 from torch.testing._internal.common_utils import TestCase  # noqa: E402
+
+HALF = (torch.float16, torch.bfloat16)
+
+
+def in_order(wanted: bool = True) -> AbstractContextManager[None]:
+    """Have autograd work on the calling thread, as on the CPU, where sums depend on the order of their parts.
+
+    A device has a thread of its own, which begins while parts are still on the way to it.
+    """
+    return torch.autograd.set_multithreading_enabled(not wanted)
+
+
+def tensors(tree: Any) -> list[Tensor]:
+    return [x for x in tree_leaves(tree) if isinstance(x, Tensor)]
+
+
+def wanting_grad(tree: Any) -> list[Tensor]:
+    return [x for x in tensors(tree) if x.requires_grad]
+
+
+def with_gaps(tree: Any) -> Any:
+    """Return nested tensors as every second element of larger ones."""
+
+    def spread(x: Tensor) -> Tensor:
+        if x.layout != torch.strided or x.ndim == 0 or x.is_nested:
+            return x
+        return torch.stack([x.detach(), torch.zeros_like(x)], -1)[..., 0].requires_grad_(x.requires_grad)
+
+    return tree_map_only(Tensor, spread, tree)
+
+
+def second_gradients(results: Any, inputs: list[Tensor]) -> list[Tensor | None]:
+    """Return the gradients of the gradients, by the inputs and by the gradients of the results."""
+    outputs = wanting_grad(results)
+    if not outputs or not inputs:
+        return []
+    slopes = [slope(x).requires_grad_() for x in outputs]
+    with in_order():
+        first = torch.autograd.grad(outputs, inputs, slopes, create_graph=True, allow_unused=True)
+        return gradients([x for x in first if x is not None], [*inputs, *slopes])
 
 
 class DeviceCase(TestCase):

@@ -5,14 +5,13 @@ import io
 from typing import Any
 
 import torch
-from case import DeviceCase
+from case import HALF, DeviceCase, in_order, second_gradients, wanting_grad, with_gaps
 from claims import chosen, mark_exceptions
-from compare import gradients, slope
+from compare import gradients
 from opinfo import place
-from torch import Tensor, nn
+from torch import nn
 from torch.testing._internal.common_device_type import instantiate_device_type_tests
 from torch.testing._internal.common_modules import ModuleErrorEnum, ModuleInfo, module_db, modules
-from torch.utils._pytree import tree_leaves, tree_map_only
 
 OTHER_ORDER = ("nn.GRU", "nn.LSTM", "nn.RNN")
 """In half precision the CPU computes these by a library that sums in another order."""
@@ -20,7 +19,7 @@ OTHER_ORDER = ("nn.GRU", "nn.LSTM", "nn.RNN")
 
 def tolerances(info: ModuleInfo, dtype: torch.dtype) -> dict[str, float]:
     """Return the tolerances that PyTorch's defaults are too narrow for."""
-    wide = info.name in OTHER_ORDER and dtype in (torch.float16, torch.bfloat16)
+    wide = info.name in OTHER_ORDER and dtype in HALF
     return {"rtol": 2e-2, "atol": 1e-2} if wide else {}
 
 
@@ -55,8 +54,10 @@ class TestModules(DeviceCase):
 
             def run(where: str, case: Any = case) -> Any:
                 module, args, kwargs = build(module_info, case, dtype, training, where)
-                args, kwargs = tree_map_only(Tensor, with_gaps, (args, kwargs))
-                return gradients(module(*args, **kwargs), wanting_grad(module, args, kwargs))
+                args, kwargs = with_gaps((args, kwargs))
+                found = module(*args, **kwargs)
+                with in_order(dtype in HALF):
+                    return gradients(found, wanting_grad((args, kwargs, list(module.parameters()))))
 
             self.same_as_on_cpu(run, device, **tolerances(module_info, dtype))
 
@@ -66,14 +67,9 @@ class TestModules(DeviceCase):
 
             def run(where: str, case: Any = case) -> Any:
                 module, args, kwargs = build(module_info, case, dtype, training, where)
-                wanting = wanting_grad(module, args, kwargs)
-                outputs = [x for x in tree_leaves(module(*args, **kwargs)) if isinstance(x, Tensor) and x.requires_grad]
-                if not outputs or not wanting:
-                    return []
-                first = torch.autograd.grad(
-                    outputs, wanting, [slope(x) for x in outputs], create_graph=True, allow_unused=True
+                return second_gradients(
+                    module(*args, **kwargs), wanting_grad((args, kwargs, list(module.parameters())))
                 )
-                return gradients(first, wanting)
 
             self.same_as_on_cpu(run, device, **tolerances(module_info, dtype))
 
@@ -136,18 +132,6 @@ def construct_on(device: str, info: ModuleInfo, case: Any) -> nn.Module:
     args, kwargs = place((case.constructor_input.args, case.constructor_input.kwargs), device)
     with torch.device(device):
         return construct(info, args, kwargs)
-
-
-def wanting_grad(module: nn.Module, args: Any, kwargs: Any) -> list[Tensor]:
-    given = [x for x in tree_leaves((args, kwargs)) if isinstance(x, Tensor)]
-    return [x for x in [*given, *module.parameters()] if x.requires_grad]
-
-
-def with_gaps(x: Tensor) -> Tensor:
-    """Return the tensor as every second element of a larger one."""
-    if x.ndim == 0 or x.is_nested:
-        return x
-    return torch.stack([x.detach(), torch.zeros_like(x)], -1)[..., 0].requires_grad_(x.requires_grad)
 
 
 instantiate_device_type_tests(TestModules, globals(), only_for="privateuse1")

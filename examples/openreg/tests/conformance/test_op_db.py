@@ -12,10 +12,10 @@ from unittest import SkipTest
 
 import torch
 import torch.autograd.forward_ad as forward_ad
-from case import DeviceCase
+from case import HALF, DeviceCase, in_order, second_gradients, tensors, wanting_grad, with_gaps
 from claims import chosen, mark_exceptions
 from compare import gradients, seed, slope
-from opinfo import HOST_ARGUMENTS, OWN_STRIDES, UNSPECIFIED, op_db, place
+from opinfo import HOST_ARGUMENTS, OWN_STRIDES, UNSPECIFIED, WIDER, op_db, place
 from torch import Tensor
 from torch.testing._internal.common_device_type import OpDTypes, instantiate_device_type_tests, ops
 from torch.utils._pytree import tree_leaves, tree_map_only
@@ -100,7 +100,8 @@ class TestOperators(DeviceCase):
 
             def run(arguments: Arguments) -> list[Any]:
                 found = results(op, arguments)
-                return [*found, *gradients(found, wanting_grad(arguments))]
+                with in_order(dtype in HALF):
+                    return [*found, *gradients(found, wanting_grad(arguments))]
 
             self.check(op, device, run, sample)
 
@@ -162,6 +163,7 @@ class TestOperators(DeviceCase):
             device,
             strides=op.full_name not in OWN_STRIDES,
             values=op.full_name not in UNSPECIFIED,
+            **({"rtol": WIDER[op.full_name], "atol": WIDER[op.full_name]} if op.full_name in WIDER else {}),
         )
 
 
@@ -191,6 +193,8 @@ def arguments_of(sample: Any) -> Arguments:
 def on(sample: Arguments, device: str, op: Any) -> Arguments:
     """Return a copy of an operator's arguments on a device, but for those that it wants on the host."""
     given, args, kwargs = place(sample, device)
+    if op.is_factory_function:
+        kwargs = {"device": device} | kwargs
     return given, sample[1] if op.full_name in HOST_ARGUMENTS else args, kwargs
 
 
@@ -204,48 +208,18 @@ def results(function: Callable[..., Any], arguments: Arguments) -> list[Any]:
     return tree_leaves(call(function, arguments))
 
 
-def tensors(tree: Any) -> list[Tensor]:
-    return [x for x in tree_leaves(tree) if isinstance(x, Tensor)]
-
-
-def wanting_grad(tree: Any) -> list[Tensor]:
-    return [x for x in tensors(tree) if x.requires_grad]
-
-
-def with_gaps(arguments: Arguments) -> Arguments:
-    """Return the arguments with each tensor as every second element of a larger one."""
-
-    def spread(x: Tensor) -> Tensor:
-        if x.layout != torch.strided or x.ndim == 0 or x.is_nested:
-            return x
-        return torch.stack([x.detach(), torch.zeros_like(x)], -1)[..., 0].requires_grad_(x.requires_grad)
-
-    spread_out: Arguments = tree_map_only(Tensor, spread, arguments)
-    return spread_out
-
-
 def lazily(op: Any, arguments: Arguments) -> Arguments:
-    """Return the arguments with each complex tensor a conjugate view, and each real one a negative view."""
+    """Return the same arguments with each complex tensor as a conjugate view, and each real one as a negative view."""
 
     def view(x: Tensor) -> Tensor:
         if x.layout != torch.strided or x.is_nested:
             return x
         if x.is_complex() and op.test_conjugated_samples:
-            return x.conj()
-        return torch._neg_view(x) if x.is_floating_point() and op.test_neg_view else x
+            return x.conj().resolve_conj().conj()
+        return torch._neg_view(-x) if x.is_floating_point() and op.test_neg_view else x
 
     views: Arguments = tree_map_only(Tensor, view, arguments)
     return views
-
-
-def second_gradients(results: list[Any], inputs: list[Tensor]) -> list[Tensor | None]:
-    """Return the gradients of the gradients, by the inputs and by the gradients of the results."""
-    outputs = wanting_grad(results)
-    if not outputs or not inputs:
-        return []
-    slopes = [slope(x).requires_grad_() for x in outputs]
-    first = torch.autograd.grad(outputs, inputs, slopes, create_graph=True, allow_unused=True)
-    return gradients([x for x in first if x is not None], [*inputs, *slopes])
 
 
 def _empty(like: Tensor) -> Tensor:
