@@ -13,14 +13,13 @@ from torch import nn
 from torch.testing._internal.common_device_type import instantiate_device_type_tests
 from torch.testing._internal.common_modules import ModuleErrorEnum, ModuleInfo, module_db, modules
 
-OTHER_ORDER = ("nn.GRU", "nn.LSTM", "nn.RNN")
-"""In half precision the CPU computes these by a library that sums in another order."""
+OTHER_ORDER = ("nn.RNN", "nn.LSTM", "nn.GRU", "nn.LinearCrossEntropyLoss")
+"""How the names begin of modules that PyTorch computes in another order off the CPU, biases last, which tells in half precision."""
 
 
 def tolerances(info: ModuleInfo, dtype: torch.dtype) -> dict[str, float]:
-    """Return the tolerances that PyTorch's defaults are too narrow for."""
-    wide = info.name in OTHER_ORDER and dtype in HALF
-    return {"rtol": 2e-2, "atol": 1e-2} if wide else {}
+    """Return the tolerances where PyTorch's defaults for the dtype are too narrow."""
+    return {"rtol": 5e-2, "atol": 2e-2} if info.name.startswith(OTHER_ORDER) and dtype in HALF else {}
 
 
 def with_half_precision(info: ModuleInfo) -> ModuleInfo:
