@@ -20,7 +20,7 @@ OWN_STRIDES = ("linalg.lstsq", "linalg.lstsq.grad_oriented")
 """They run on the host by copies, and a copied result is contiguous."""
 HOST_ARGUMENTS = ("tensor_split",)
 """Their tensor arguments stay on the host: it reads them."""
-WIDER = {"nn.functional.linear_cross_entropy.chunked_none": 4e-2}
+WIDER = {"nn.functional.linear_cross_entropy.chunked": 4e-2, "nn.functional.linear_cross_entropy.chunked_none": 4e-2}
 """Tolerance of operators that choose another order of summation off the CPU, for half precision."""
 
 DTYPES = [

@@ -14,12 +14,14 @@ from torch.testing._internal.common_device_type import instantiate_device_type_t
 from torch.testing._internal.common_modules import ModuleErrorEnum, ModuleInfo, module_db, modules
 
 OTHER_ORDER = ("nn.RNN", "nn.LSTM", "nn.GRU", "nn.LinearCrossEntropyLoss")
-"""How the names begin of modules that PyTorch computes in another order off the CPU, biases last, which tells in half precision."""
+"""How the names begin of modules that PyTorch computes in another order off the CPU: biases last, or by chunks."""
 
 
 def tolerances(info: ModuleInfo, dtype: torch.dtype) -> dict[str, float]:
     """Return the tolerances where PyTorch's defaults for the dtype are too narrow."""
-    return {"rtol": 5e-2, "atol": 2e-2} if info.name.startswith(OTHER_ORDER) and dtype in HALF else {}
+    if not info.name.startswith(OTHER_ORDER) or dtype == torch.float64:
+        return {}
+    return {"rtol": 5e-2, "atol": 5e-2} if dtype in HALF else {"rtol": 1e-5, "atol": 1e-5}
 
 
 def with_half_precision(info: ModuleInfo) -> ModuleInfo:
@@ -98,7 +100,7 @@ class TestModules(DeviceCase):
             def run(given: Any = given, error: Any = error) -> None:
                 module = construct(module_info, given.constructor_input.args, given.constructor_input.kwargs)
                 if error.error_on == ModuleErrorEnum.FORWARD_ERROR:
-                    module.to(device).to(dtype)(*given.forward_input.args, **given.forward_input.kwargs)
+                    module.to(device)(*given.forward_input.args, **given.forward_input.kwargs)
 
             with self.assertRaisesRegex(error.error_type, error.error_regex):
                 run()
@@ -130,7 +132,8 @@ def build(info: ModuleInfo, case: Any, dtype: torch.dtype, training: bool, devic
 def construct_on(device: str, info: ModuleInfo, case: Any) -> nn.Module:
     args, kwargs = place((case.constructor_input.args, case.constructor_input.kwargs), device)
     with torch.device(device):
-        return construct(info, args, kwargs)
+        module = construct(info, args, kwargs)
+    return module if info.is_lazy else module.to(device)  # a module among the arguments is still where it was
 
 
 instantiate_device_type_tests(TestModules, globals(), only_for="privateuse1")

@@ -227,7 +227,9 @@ def _empty(like: Tensor) -> Tensor:
 
 
 def _other_strides(like: Tensor) -> Tensor:
-    return torch.zeros(like.shape[::-1], dtype=like.dtype).permute(tuple(range(like.ndim))[::-1])
+    if like.ndim < 2:
+        return with_gaps(torch.zeros(like.shape, dtype=like.dtype))
+    return torch.zeros_like(like.mT, memory_format=torch.contiguous_format).mT
 
 
 def _other_dtype(like: Tensor) -> Tensor:
