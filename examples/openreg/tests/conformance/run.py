@@ -109,12 +109,14 @@ def _run_process(index: int, count: int, file: Path, options: list[str]) -> int:
     }
     command = [sys.executable, "-m", "pytest", "-q", "-p", "record", "--tb=short", *options, str(FOLDER)]
     with file.with_suffix(".log").open("a") as log:
+        started = time.time()
         process = subprocess.Popen(command, env=environment, stdout=log, stderr=subprocess.STDOUT)
         while True:
             try:
                 return process.wait(30)
             except subprocess.TimeoutExpired:
-                if file.exists() and time.time() - file.stat().st_mtime > PATIENCE:
+                active = max(started, file.stat().st_mtime if file.exists() else 0)
+                if time.time() - active > PATIENCE:
                     process.kill()
 
 

@@ -176,7 +176,7 @@ def samples(op: Any, dtype: torch.dtype, count: int = 5, wants_grad: bool = Fals
 
 def spread(found: Iterable[Any], count: int) -> list[Arguments]:
     """Return about `count` of the samples, from first to last."""
-    taken = [arguments_of(sample) for sample in islice(found, 10 * MANY)]
+    taken = [arguments_of(sample) for sample in islice(found, 10 * count)]
     return taken[:: -(-len(taken) // count)] if taken else []
 
 
