@@ -19,7 +19,7 @@ from conftest import DEVICE
 FILE = Path(__file__).with_name("claims.json")
 PART = "CONFORMANCE_PART"
 """The environment variable that chooses the entries to test: ``3/16`` is every 16th, from the one at index 3."""
-DEFAULT_PART = "0/60"
+DEFAULT_PART = "0/30"
 SUITES = {"test_op_db.py": "operators", "test_module_db.py": "modules", "test_optim_db.py": "optimizers"}
 
 Entry = TypeVar("Entry")

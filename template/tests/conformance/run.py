@@ -39,8 +39,10 @@ Counts: TypeAlias = dict[str, dict[str, dict[str, int]]]
 def main() -> int:
     options = _options()
     options.results.mkdir(parents=True, exist_ok=True)
-    if not options.resume:
-        for old in options.results.iterdir():
+    for old in options.results.glob("[0-9][0-9][0-9].*"):
+        if options.resume and old.suffix == ".jsonl":
+            forget_failures(old)
+        else:
             old.unlink()
     parts = range(options.parts) if options.part is None else [options.part]
     with ThreadPoolExecutor(options.jobs) as pool:
@@ -66,10 +68,10 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--jobs", type=int, default=1, help="processes side by side (default: 1)")
     parser.add_argument("--parts", type=int, default=12, help="processes in all (default: 12)")
     parser.add_argument("--part", type=int, help="run only the part with this index")
+    parser.add_argument("--results", type=Path, default=Path("build/conformance"), help="folder for the outcome")
     parser.add_argument(
-        "--results", type=Path, default=Path("build/conformance"), help="folder for the outcome, emptied first"
+        "--resume", action="store_true", help="keep what has passed by what is in that folder, run the rest"
     )
-    parser.add_argument("--resume", action="store_true", help="keep what is in that folder, and run what is missing")
     parser.add_argument("--update", action="store_true", help="write the numbers of passing tests into claims.json")
     parser.add_argument("pytest", nargs="*", help="options for pytest, after --, such as -- -k 'values and float16'")
     options = parser.parse_args()
@@ -78,6 +80,12 @@ def _options() -> argparse.Namespace:
     if options.update and (options.part is not None or options.pytest):
         parser.error("--update needs the whole run: leave out --part and the options for pytest")
     return options
+
+
+def forget_failures(file: Path) -> None:
+    """Leave in a part's outcome the tests that need not run again."""
+    done = {name: outcome for name, outcome in record.read(file).items() if outcome[0] not in ("failed", "crashed")}
+    file.write_text("".join(json.dumps([name, *outcome]) + "\n" for name, outcome in done.items()))
 
 
 def run_part(index: int, count: int, results: Path, options: list[str]) -> None:
@@ -101,12 +109,14 @@ def _run_process(index: int, count: int, file: Path, options: list[str]) -> int:
     }
     command = [sys.executable, "-m", "pytest", "-q", "-p", "record", "--tb=short", *options, str(FOLDER)]
     with file.with_suffix(".log").open("a") as log:
+        started = time.time()
         process = subprocess.Popen(command, env=environment, stdout=log, stderr=subprocess.STDOUT)
         while True:
             try:
                 return process.wait(30)
             except subprocess.TimeoutExpired:
-                if file.exists() and time.time() - file.stat().st_mtime > PATIENCE:
+                active = max(started, file.stat().st_mtime if file.exists() else 0)
+                if time.time() - active > PATIENCE:
                     process.kill()
 
 

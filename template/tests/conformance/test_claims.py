@@ -140,6 +140,15 @@ def test_a_crash_and_a_failure_are_told(tmp_path: Path) -> None:
     assert record.read(tmp_path / "none.jsonl") == {}
 
 
+def test_a_resumed_run_repeats_what_has_failed(tmp_path: Path) -> None:
+    file = tmp_path / "000.jsonl"
+    file.write_text(
+        "".join(json.dumps([str(name), state, ""]) + "\n" for name, state in [(ADD, "passed"), (SUB, "failed")])
+    )
+    run.forget_failures(file)
+    assert record.read(file) == {str(ADD): ("passed", "")}
+
+
 def test_tables_have_percentages() -> None:
     table = run.tables({ADD: ("passed", ""), SUB: ("excepted", "")})
     assert [line.split() for line in table.splitlines()][2] == ["operators", "values", "1", "1", "0", "0", "50.00%"]

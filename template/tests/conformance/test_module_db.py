@@ -64,6 +64,8 @@ class TestModules(DeviceCase):
 
     @modules([info for info in MODULES if info.supports_gradgrad])
     def test_gradgrad(self, device: str, dtype: torch.dtype, module_info: ModuleInfo, training: bool) -> None:
+        if module_info.name.startswith(OTHER_ORDER) and dtype in HALF:
+            self.skipTest("second derivatives of these are mostly rounding in half precision")
         for case in inputs(module_info, dtype, training, requires_grad=True):
 
             def run(where: str, case: Any = case) -> Any:

@@ -4,7 +4,7 @@ Where the CPU raises, so must the device. Random operators give the CPU's number
 engine from the same seed.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import wraps
 from itertools import islice
 from typing import Any, TypeAlias
@@ -171,17 +171,22 @@ def samples(op: Any, dtype: torch.dtype, count: int = 5, wants_grad: bool = Fals
     """Return some of the operator's samples on the CPU, from first to last: there can be thousands."""
     seed("cpu")
     # Without a detour through op.sample_inputs, which looks at the whole stack for each sample.
-    found = [arguments_of(sample) for sample in islice(op.sample_inputs_func(op, "cpu", dtype, wants_grad), 10 * MANY)]
-    return found[:: -(-len(found) // count)] if found else []
+    return spread(op.sample_inputs_func(op, "cpu", dtype, wants_grad), count)
+
+
+def spread(found: Iterable[Any], count: int) -> list[Arguments]:
+    """Return about `count` of the samples, from first to last."""
+    taken = [arguments_of(sample) for sample in islice(found, 10 * count)]
+    return taken[:: -(-len(taken) // count)] if taken else []
 
 
 def sparse_samples(op: Any, dtype: torch.dtype, layout: torch.layout) -> list[Arguments]:
-    """Return the operator's samples in a sparse layout; none where PyTorch has none."""
+    """Return some of the operator's samples in a sparse layout; none where PyTorch has none."""
     if not op.supports_sparse_layout(layout):
         return []
     seed("cpu")
     try:
-        return [arguments_of(sample) for sample in op.sample_inputs_sparse(layout, "cpu", dtype)]
+        return spread(op.sample_inputs_sparse(layout, "cpu", dtype), 5)
     except (NotImplementedError, SkipTest):
         return []
 
