@@ -21,7 +21,8 @@ STEPS = 4
 
 def foreach_if_free(info: OptimizerInfo) -> dict[str, bool]:
     """Return what makes the CPU compute in the order that the optimizer chooses for devices."""
-    return {"foreach": True} if "foreach" in info.supported_impls else {}
+    chooses = "foreach" in info.supported_impls and info.optim_cls is not torch.optim.Adafactor  # which saves memory
+    return {"foreach": True} if chooses else {}
 
 
 def implementing(name: str) -> list[OptimizerInfo]:
