@@ -5,7 +5,7 @@ import warnings
 from typing import Any
 
 import torch
-from case import HALF, DeviceCase
+from case import DeviceCase
 from claims import chosen, mark_exceptions
 from compare import slope, to_device
 from torch import Tensor
@@ -51,10 +51,14 @@ class TestOptimizers(DeviceCase):
     def test_fused(self, device: str, dtype: torch.dtype, optim_info: OptimizerInfo) -> None:
         self.check(optim_info, dtype, device, {"fused": True}, {"fused": True})
 
-    @optims([info for info in DENSE if info.has_capturable_arg], dtypes=DTYPES)
+    # Not in float16, where PyTorch's formulas for this divide by an epsilon that is rounded to zero.
+    @optims([info for info in DENSE if info.has_capturable_arg], dtypes=[x for x in DTYPES if x != torch.float16])
     def test_capturable(self, device: str, dtype: torch.dtype, optim_info: OptimizerInfo) -> None:
         """With its count of steps on the device, for graphs. The CPU has no such thing and computes as usual."""
-        wider = {"rtol": 5e-2, "atol": 2e-2} if dtype in HALF else {}  # factors made of that count are rounded, too
+        # Factors made of that count are rounded too: to the dtype of the parameters, or to float32, which the count has.
+        wider = {torch.bfloat16: {"rtol": 5e-2, "atol": 2e-2}, torch.float64: {"rtol": 1e-5, "atol": 1e-6}}.get(
+            dtype, {}
+        )
         for foreach in [False, True]:
             flags = {"foreach": foreach}
             self.check(optim_info, dtype, device, flags, flags | {"capturable": True}, **wider)
