@@ -28,8 +28,15 @@ def check_same(function: Callable[..., Any], *args: Any, device: str, strides: b
 
 
 def to_device(tree: Any, device: Any) -> Any:
-    """Return a copy of nested tensors on another device, which want a gradient where the originals do."""
-    return tree_map_only(Tensor, lambda t: t.detach().to(device, copy=True).requires_grad_(t.requires_grad), tree)
+    """Return a copy of nested tensors on another device, which want a gradient where the originals do.
+
+    Meta tensors, which have nothing to copy, stay where they are.
+    """
+
+    def move(t: Tensor) -> Tensor:
+        return t if t.is_meta else t.detach().to(device, copy=True).requires_grad_(t.requires_grad)
+
+    return tree_map_only(Tensor, move, tree)
 
 
 def seed(device: str) -> None:
@@ -44,10 +51,11 @@ def gradients(results: Any, inputs: list[Tensor]) -> list[Tensor | None]:
     outputs = [x for x in tree_leaves(results) if isinstance(x, Tensor) and x.requires_grad]
     if not outputs or not inputs:
         return []
-    return list(torch.autograd.grad(outputs, inputs, [_slope(x) for x in outputs], allow_unused=True))
+    return list(torch.autograd.grad(outputs, inputs, [slope(x) for x in outputs], allow_unused=True))
 
 
-def _slope(x: Tensor) -> Tensor:
+def slope(x: Tensor) -> Tensor:
+    """Return a gradient for a tensor that is neither constant nor zero."""
     return torch.arange(x.numel(), dtype=torch.float32).cos().reshape(x.shape).to(x.dtype).to(x.device)
 
 

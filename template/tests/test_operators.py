@@ -874,3 +874,29 @@ def test_no_operator_warns(device: str) -> None:
         x = torch.randn(4, 4, device=device, requires_grad=True)
         torch.nn.functional.layer_norm(x @ x, (4,)).softmax(-1).sum().backward()
         torch.linalg.qr(x.detach())
+
+
+def test_in_place_operators_that_pytorch_composes_for_its_own_devices(device: str) -> None:
+    x = torch.tensor([[1 + 2j, 3 - 4j]])
+    same(x.to(device).conj_physical_(), x.conj_physical())
+    same(torch.ones(2, device=device).conj_physical_(), torch.ones(2))
+    column, row = torch.arange(3.0), torch.arange(4.0)
+    y = torch.ones(3, 4)
+    same(
+        y.to(device).addr_(column.to(device), row.to(device), beta=2, alpha=0.5),
+        torch.addr(y, column, row, beta=2, alpha=0.5),
+    )
+
+
+@pytest.mark.parametrize("shape", [(), (3,), (1, 4)])
+def test_an_outer_product_does_not_grow_the_tensor_that_it_is_added_to(shape: tuple[int, ...], device: str) -> None:
+    x = torch.ones(shape, device=device)
+    with pytest.raises(RuntimeError, match="doesn't match the broadcast shape"):
+        x.addr_(torch.ones(3, device=device), torch.ones(4, device=device))
+    same(x, torch.ones(shape))
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.bfloat16])
+def test_gradients_of_mish_are_those_of_the_whole_kernel(dtype: torch.dtype, device: str) -> None:
+    x = torch.linspace(-4, 4, 40).to(dtype).requires_grad_()
+    check_same(torch.nn.functional.mish, x, device=device, rtol=0, atol=0)

@@ -10,8 +10,14 @@ namespace {
 // CPU has a kernel for the whole, that one is to be used: it is faster (layer_norm: 3 times), and gives the CPU's numbers.
 bool wouldBeTakenApart(const c10::OperatorHandle& op) {
   using c10::DispatchKey;
-  return op.hasKernelForDispatchKey(DispatchKey::CPU) && !op.hasKernelForDispatchKey(DispatchKey::PrivateUse1) && !op.hasKernelForDispatchKey(DispatchKey::CompositeImplicitAutograd) &&
-         (op.hasKernelForDispatchKey(DispatchKey::CompositeExplicitAutograd) || op.hasKernelForDispatchKey(DispatchKey::CompositeExplicitAutogradNonFunctional));
+  if (!op.hasKernelForDispatchKey(DispatchKey::CPU) || op.hasKernelForDispatchKey(DispatchKey::PrivateUse1)) {
+    return false;
+  }
+  if (op.hasKernelForDispatchKey(DispatchKey::CompositeImplicitAutograd)) {
+    // Without a derivative of its own it has to be taken apart above autograd.
+    return op.hasKernelForDispatchKey(DispatchKey::Autograd);
+  }
+  return op.hasKernelForDispatchKey(DispatchKey::CompositeExplicitAutograd) || op.hasKernelForDispatchKey(DispatchKey::CompositeExplicitAutogradNonFunctional);
 }
 
 }  // namespace

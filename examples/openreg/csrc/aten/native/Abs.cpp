@@ -26,7 +26,7 @@ void absKernel(at::TensorIteratorBase& iterator) {
           }
         });
       }),
-      AT_EXPAND(AT_ALL_TYPES_AND_COMPLEX), at::kComplexHalf, at::kHalf, at::kBFloat16, at::kBool);
+      AT_EXPAND(AT_ALL_TYPES_AND_COMPLEX), at::kComplexHalf, at::kHalf, at::kBFloat16);
 }
 
 }  // namespace
