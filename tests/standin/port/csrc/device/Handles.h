@@ -20,7 +20,9 @@ inline void* wrap(uint32_t number) {
 }
 
 inline uint32_t number(void* handle) {
-  return static_cast<uint32_t>(reinterpret_cast<uintptr_t>(handle) - kFirstHandle);
+  const auto distance = reinterpret_cast<uintptr_t>(handle) - kFirstHandle;
+  TORCH_CHECK_VALUE(distance <= UINT32_MAX, handle, " is not a handle of a stream or an event of this device");
+  return static_cast<uint32_t>(distance);
 }
 
 // The default stream of the current device is its main queue.
