@@ -10,6 +10,10 @@ from types import ModuleType
 import pytest
 import torch
 
+# How PyTorch names C++ functions in stack traces. It is read at the first one; addr2line, the default, takes a minute for
+# PyTorch's own libraries.
+os.environ.setdefault("TORCH_SYMBOLIZE_MODE", "dladdr")
+
 DEVICE = torch._C._get_privateuse1_backend_name()
 if DEVICE == "privateuseone":
     pytest.exit("no backend is loaded: install this project, and leave TORCH_DEVICE_BACKEND_AUTOLOAD alone", 2)
