@@ -1,5 +1,6 @@
 """Mixed precision: which operators autocast casts, and gradient scaling."""
 
+import math
 from collections.abc import Callable
 from types import ModuleType
 
@@ -176,6 +177,61 @@ def test_custom_functions(device: str, device_module: ModuleType) -> None:
     assert out.dtype == torch.float32
     out.sum().backward()
     assert x.grad is not None
+
+
+@pytest.mark.parametrize("dtype", HALF)
+def test_custom_operators(dtype: torch.dtype, device: str) -> None:
+    """``register_autocast``: inputs are cast once autocast is on for this device, whatever its own dtype."""
+
+    @torch.library.custom_op("amp_tests::double", mutates_args=())
+    def double(x: torch.Tensor) -> torch.Tensor:
+        return x * 2
+
+    try:
+        torch.library.register_autocast("amp_tests::double", device, dtype)
+        x = make(device, torch.float32, 4, 4)
+        assert torch.equal(double(x).cpu(), x.cpu() * 2)
+        with torch.autocast(device):
+            result = double(x)
+        assert torch.equal(result.cpu(), x.cpu().to(dtype) * 2)
+        assert result.dtype == dtype
+        with torch.autocast("cpu"):
+            assert double(x).dtype == torch.float32
+    finally:
+        double._lib._destroy()
+
+
+@pytest.mark.parametrize("value", [2.0, math.inf, math.nan])
+@pytest.mark.parametrize("dtype", [*HALF, torch.float32])
+def test_gradients_are_unscaled_in_one_operator(dtype: torch.dtype, value: float, device: str) -> None:
+    gradients = [torch.full((5,), 4.0, dtype=dtype), torch.tensor([8.0, value], dtype=dtype)]
+    results = []
+    for where in ("cpu", device):
+        moved = [gradient.clone().to(where) for gradient in gradients]
+        found, inverse = torch.zeros(1, device=where), torch.full((1,), 0.25, device=where)
+        torch._amp_foreach_non_finite_check_and_unscale_(moved, found, inverse)
+        results.append([x.cpu() for x in (*moved, found)])
+    torch.testing.assert_close(results[1], results[0], rtol=0, atol=0, equal_nan=True)
+    assert results[1][-1].item() == float(not math.isfinite(value))
+    assert torch.equal(results[1][0], torch.ones(5, dtype=dtype))
+
+
+@pytest.mark.parametrize("skipped", [False, True])
+def test_fused_optimizers_unscale_themselves(skipped: bool, device: str) -> None:
+    """The scaler gives fused optimizers the scale and whether to skip, instead of unscaling and waiting to hear."""
+    results = []
+    for where in ("cpu", device):
+        w = torch.ones(4, device=where, requires_grad=True)
+        optimizer = torch.optim.AdamW([w], lr=0.5, fused=True)
+        scaler = torch.amp.GradScaler(where, init_scale=16.0, growth_interval=100)
+        slope = torch.tensor([1.0, -2.0, math.inf if skipped else 3.0, 4.0], device=where)
+        scaler.scale((w * slope).sum()).backward()
+        scaler.step(optimizer)
+        scaler.update()
+        results.append((w.detach().cpu(), scaler.get_scale()))
+    torch.testing.assert_close(results[1], results[0])
+    assert torch.equal(results[1][0], torch.ones(4)) == skipped
+    assert results[1][1] == (8.0 if skipped else 16.0)
 
 
 def test_scaler_skips_steps_with_infinite_gradients(device: str) -> None:
