@@ -38,10 +38,10 @@ first-hour: $(READY) ## run the commands of "A vendor's first hour" in README.md
 	$(BIN)/python -m tests.first_hour
 
 test: lint examples-check ## all checks and all tests; compiles four projects
-	$(BIN)/python -m pytest --verbose --numprocesses=$(TEST_PROCESSES) --dist=loadgroup
+	$(BIN)/python -m pytest --verbose --numprocesses=$(TEST_PROCESSES) --dist=loadgroup --no-loadscope-reorder
 
 test-fast: $(READY) ## tests that compile nothing
-	$(BIN)/python -m pytest --numprocesses=$(TEST_PROCESSES) --dist=loadgroup -m "not build"
+	$(BIN)/python -m pytest --numprocesses=$(TEST_PROCESSES) --dist=loadgroup --no-loadscope-reorder -m "not build"
 
 lint: $(READY) ## check format, style, types and template files
 	$(BIN)/ruff format --check .

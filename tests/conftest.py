@@ -52,7 +52,8 @@ MATRIX: dict[str, dict[str, Any]] = {
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """What shares a costly fixture stays in one process, if there are several: a project, or a file's own fixtures."""
+    """What takes long comes first, and what shares a costly fixture stays in one process, if there are several."""
+    items.sort(key=lambda item: item.get_closest_marker("build") is None)
     for item in items:
         callspec = getattr(item, "callspec", None)
         parameters = callspec.params if callspec else {}
