@@ -21,8 +21,10 @@ from .conftest import MATRIX, ROOT, commit_all, render_into
 
 TARGETS = {
     *("help", "setup", "hooks", "build", "develop", "install", "wheel", "clean", "docs", "benchmark"),
-    *("test", "test-modes", "test-sdk", "test-sdk-sanitizers", "lint", "format"),
+    *("test", "test-modes", "test-sdk", "test-sdk-sanitizers", "conformance", "conformance-update", "lint", "format"),
 }
+# Those that have the emulated device for their subject.
+EMULATED_TARGETS = {"test-modes", "test-sdk", "test-sdk-sanitizers"}
 PRESETS = ["debug", "release", "asan", "tsan"]
 
 
@@ -59,14 +61,15 @@ def pins(requirements: list[str]) -> dict[str, str]:
 # ---------------------------------------------------------------- make
 
 
-def test_help_lists_every_target(project: Path, bare: Path) -> None:
-    for folder in (project, bare):
+def test_help_lists_every_target(project: Path, bare: Path, source: Source, tmp_path: Path) -> None:
+    external = render_into(source, tmp_path / "project", device_library="external")
+    for folder, targets in ((project, TARGETS), (bare, TARGETS), (external, TARGETS - EMULATED_TARGETS)):
         lines = make(folder).stdout.splitlines()
         found = {match[1]: match[2] for line in lines if (match := re.fullmatch(r"  make (\S+) +(.+)", line))}
-        assert set(found) == TARGETS
+        assert set(found) == targets
         phony = re.search(r"(?m)^\.PHONY: (.*)$", (folder / "Makefile").read_text(encoding="utf-8"))
         assert phony is not None
-        assert set(phony[1].split()) == TARGETS
+        assert set(phony[1].split()) == targets
 
 
 @pytest.mark.parametrize(("target", "feature"), [("docs", "docs"), ("benchmark", "benchmarks")])
@@ -95,9 +98,11 @@ def test_targets_run_what_they_say(project: Path) -> None:
         "wheel": "-m pip wheel --no-build-isolation --no-deps --wheel-dir dist .",
         "test": "-m pytest tests",
         "benchmark": "benchmarks/operators.py",
+        "conformance": "tests/conformance/run.py --jobs 3",
+        "conformance-update": "tests/conformance/run.py --jobs 3 --update",
     }
     for target, command in expected.items():
-        done = make(project, "--dry-run", target, "PYTHON=the-python")
+        done = make(project, "--dry-run", target, "PYTHON=the-python", "JOBS=3")
         assert f"the-python {command}" in done.stdout.splitlines(), done.stderr
 
 
