@@ -37,11 +37,11 @@ demo: $(READY) ## render a vendor project, build it, and train on its device
 first-hour: $(READY) ## run the commands of "A vendor's first hour" in README.md; transcript in build/first_hour
 	$(BIN)/python -m tests.first_hour
 
-test: lint examples-check ## all checks and all tests; compiles four projects
-	$(BIN)/python -m pytest --verbose --numprocesses=$(TEST_PROCESSES) --dist=loadgroup --no-loadscope-reorder
+test: lint examples-check ## all checks and all tests; compiles several projects
+	$(BIN)/python -m pytest --verbose --numprocesses=$(TEST_PROCESSES) --no-loadscope-reorder
 
 test-fast: $(READY) ## tests that compile nothing
-	$(BIN)/python -m pytest --numprocesses=$(TEST_PROCESSES) --dist=loadgroup --no-loadscope-reorder -m "not build"
+	$(BIN)/python -m pytest --numprocesses=$(TEST_PROCESSES) --no-loadscope-reorder -m "not build"
 
 lint: $(READY) ## check format, style, types and template files
 	$(BIN)/ruff format --check .

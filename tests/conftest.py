@@ -16,6 +16,7 @@ from copier import run_copy
 from torch_backend.environment import Environment, create_environment
 from torch_backend.example import Example
 from torch_backend.source import PARTS, Source, find_source
+from xdist.scheduler import LoadScopeScheduling
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -49,16 +50,27 @@ MATRIX: dict[str, dict[str, Any]] = {
     },
 }
 
+# The example and those of them that are built.
+BUILT = ["openreg", "acme", "zz", "very_long"]
 
-@pytest.hookimpl(tryfirst=True)
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """What takes long comes first, and what shares a costly fixture stays in one process, if there are several."""
+    """What takes long comes first, so that no process is left with it at the end."""
     items.sort(key=lambda item: item.get_closest_marker("build") is None)
-    for item in items:
-        callspec = getattr(item, "callspec", None)
-        parameters = callspec.params if callspec else {}
-        groups = [f"{fixture}-{parameters[fixture]}" for fixture in ("built", "project") if fixture in parameters]
-        item.add_marker(pytest.mark.xdist_group(groups[0] if groups else item.path.stem))
+
+
+class _Scheduling(LoadScopeScheduling):  # type: ignore[misc]
+    """Each file of tests in one process, for its fixtures' sake; of those that build projects, each project."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        file, _, test = nodeid.partition("::")
+        parameters = re.split(r"[\[\]-]", test)
+        return file + "".join(f"[{name}]" for name in BUILT if file.endswith("test_build.py") and name in parameters)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> _Scheduling:
+    return _Scheduling(config, log)
 
 
 @pytest.fixture(scope="session")

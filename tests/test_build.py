@@ -28,12 +28,11 @@ from torch_backend.render import Tree, render_tree, write_file
 from torch_backend.source import Source
 from torch_backend.trees import read_project
 
-from .conftest import MATRIX, ROOT, answers_of
+from .conftest import BUILT, MATRIX, ROOT, answers_of
 
 pytestmark = pytest.mark.build
 
 SCRATCH = ROOT / "build" / "tests"
-PROJECTS = ["openreg", "acme", "zz", "very_long"]
 # All launch modes of the emulated device, each with a project of its own: the tests are the same, and are long.
 LAUNCH_MODES = {"openreg": "inline", "acme": "async", "zz": "blocking", "very_long": "inline"}
 SANITIZERS = {"address": "address,undefined", "thread": "thread"}
@@ -98,7 +97,7 @@ def _checked(*command: str, cwd: Path, env: dict[str, str]) -> str:
     return done.stdout
 
 
-@pytest.fixture(scope="session", params=PROJECTS)
+@pytest.fixture(scope="session", params=BUILT)
 def built(request: pytest.FixtureRequest, source: Source, example: Example) -> Built:
     name: str = request.param
     folder = SCRATCH / name
