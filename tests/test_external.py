@@ -138,6 +138,7 @@ def test_ported_to_another_library(source: Source, machine: Environment) -> None
     folder = _install(ported(render_tree(source, ANSWERS)), machine, CMAKE_PREFIX_PATH=str(prefix))
     left = {file.path for file in read_seam(Project.find(folder)).files if file.unwritten}
     assert left == {f"csrc/device/{name}.cpp" for name in ("Address", "Graph", "Ipc", "Launch")}
+    _run(str(machine.python), "docs/porting.py", cwd=folder, env=machine.variables())  # as after any edit of a tag
     command = (str(machine.python), "-m", "pytest", "-q", "-rs", "-p", "no:cacheprovider")
     out = _run(*command, cwd=folder, env=machine.variables(), limit=7200)
     print(out[-3000:])

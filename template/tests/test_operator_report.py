@@ -14,6 +14,8 @@ import pytest
 import torch
 from conftest import DEVICE, MODULE, PACKAGE
 
+pytestmark = pytest.mark.needs("emulation")  # its rows tell of emulated calls
+
 REPORT = import_module(f"{MODULE.__name__}._operator_report")
 DATA = re.compile(r'<script type="application/json" id="data">(.*?)</script>', re.DOTALL)
 

@@ -9,6 +9,8 @@ import torch
 from test_operator_list import ALL
 from torch import Tensor
 
+pytestmark = pytest.mark.needs("emulation")  # operators are said to be emulated, and are
+
 
 @pytest.fixture
 def operators(device_module: ModuleType) -> Iterator[ModuleType]:

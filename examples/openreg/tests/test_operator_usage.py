@@ -9,6 +9,8 @@ from typing import Any
 import pytest
 import torch
 
+pytestmark = pytest.mark.needs("emulation")  # emulated calls are what is counted and timed
+
 
 @pytest.fixture
 def operators(device_module: ModuleType) -> Iterator[ModuleType]:
