@@ -153,6 +153,7 @@ def test_on_a_terminal_it_asks_before_it_writes(
         text=True,
         check=False,
         env=os.environ | {"PYTHONPATH": str(ROOT / "generator")},
+        timeout=120,  # it would wait for ever for the answer to a question that the file has none for
     )
     os.close(terminal)
     os.close(stdin)
