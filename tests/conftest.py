@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import os
 import re
 import shutil
-import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -187,27 +185,3 @@ def scratch(tmp_path: Path) -> Example:
 def repository(tmp_path: Path) -> Example:
     """A copy of the real template and example, which a test may change."""
     return write_repository(tmp_path / "repository", small=False)
-
-
-def git(folder: Path, *arguments: str) -> str:
-    """Runs git without the settings of whoever runs the tests."""
-    identity = {
-        "GIT_CONFIG_GLOBAL": os.devnull,
-        "GIT_AUTHOR_NAME": "Test",
-        "GIT_AUTHOR_EMAIL": "test@example.com",
-        "GIT_COMMITTER_NAME": "Test",
-        "GIT_COMMITTER_EMAIL": "test@example.com",
-    }
-    done = subprocess.run(
-        ["git", "-C", str(folder), *arguments], capture_output=True, text=True, check=True, env=os.environ | identity
-    )
-    return done.stdout
-
-
-def commit_all(folder: Path, message: str, tag: str | None = None) -> None:
-    if not (folder / ".git").exists():
-        git(folder, "init", "--quiet", "--initial-branch=main")
-    git(folder, "add", "--all")
-    git(folder, "commit", "--quiet", "--message", message)
-    if tag:
-        git(folder, "tag", tag)

@@ -10,7 +10,6 @@ the repository is that of a scratch repository with this work tree as v0.1.0, an
 from __future__ import annotations
 
 import argparse
-import os
 import re
 import shutil
 import subprocess
@@ -24,6 +23,8 @@ from pathlib import Path
 from torch_backend.environment import Environment, create_environment
 from torch_backend.trees import project_files
 
+from .running import IDENTITY, git
+
 ROOT = Path(__file__).resolve().parents[1]
 FOLDER = ROOT / "build" / "first_hour"
 TRANSCRIPT = "transcript.txt"
@@ -31,15 +32,9 @@ HEADING = "## A vendor's first hour"
 ADDRESS = "<address of this repository>"
 WHOLE_SUITE = "pytest tests"
 SHOWN = (6, 14)  # of a command's lines, at the start and at the end
-IDENTITY = {
-    f"GIT_{who}_{what}": value
-    for who in ("AUTHOR", "COMMITTER")
-    for what, value in (("NAME", "Zoe"), ("EMAIL", "zoe@example.com"))
-}
 # What README.md takes for granted is there already, so pip has to look nowhere.
 OFFLINE = {"PIP_NO_INDEX": "1", "PIP_NO_BUILD_ISOLATION": "0", "PIP_DISABLE_PIP_VERSION_CHECK": "1"}
-# No settings of whoever runs this; and, by a ceiling, no repository above the scratch folder, such as this one.
-GIT = {"GIT_CONFIG_GLOBAL": os.devnull, "GIT_PAGER": "cat"}
+GIT = IDENTITY | {"GIT_PAGER": "cat"}
 
 NEWS = "// v0.2.0 of the template was here.\n"
 NEWS_IN = "csrc/runtime/Stream.cpp"
@@ -88,13 +83,13 @@ class Hour:
         """
         self.say(f"\n$ {command}")
         here = self.folder / "cwd"
+        # The commands find no repository above the scratch folder, such as this one.
+        ceiling = {"GIT_CEILING_DIRECTORIES": f"{self.folder}:{self.folder.parent}"}
         started = time.monotonic()
         done = subprocess.run(
             ["bash", "-o", "pipefail", "-c", f'{command}\ncode=$?\npwd > "{here}"\nexit $code'],
             cwd=self.cwd,
-            env=self.environment.variables(
-                IDENTITY | OFFLINE | GIT | {"GIT_CEILING_DIRECTORIES": f"{self.folder}:{self.folder.parent}"}
-            ),
+            env=self.environment.variables(OFFLINE | GIT | ceiling),
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
@@ -120,7 +115,7 @@ class Repository:
         for name in project_files(ROOT):
             (folder / name).parent.mkdir(parents=True, exist_ok=True)
             shutil.copy2(ROOT / name, folder / name)
-        self._git("init", "--quiet", "--initial-branch=main")
+        git(folder, "init", "--quiet", "--initial-branch=main")
         self._release("v0.1.0")
 
     def release_news(self) -> None:
@@ -133,13 +128,9 @@ class Repository:
         self._release("v0.2.0")
 
     def _release(self, tag: str) -> None:
-        self._git("add", "--all", "--force")
-        self._git("commit", "--quiet", "--message", tag)
-        self._git("tag", tag)
-
-    def _git(self, *arguments: str) -> None:
-        variables = os.environ | IDENTITY | {"GIT_CONFIG_GLOBAL": os.devnull}
-        subprocess.run(["git", "-C", str(self.folder), *arguments], env=variables, check=True)
+        git(self.folder, "add", "--all", "--force")
+        git(self.folder, "commit", "--quiet", "--message", tag)
+        git(self.folder, "tag", tag)
 
 
 def fresh_environment(folder: Path) -> Environment:

@@ -12,7 +12,8 @@ from torch_backend.environment import create_environment
 from torch_backend.example import Example
 from torch_backend.trees import read_project
 
-from .test_build import SCRATCH, _sync
+from .running import sync
+from .test_build import SCRATCH
 
 pytestmark = pytest.mark.build
 
@@ -71,7 +72,7 @@ for value, expected in ((-5, 0), (2, 6)):
 def test_added_operators(example: Example, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> None:
     folder = SCRATCH / "add_op"
     project = folder / "project"
-    _sync(read_project(example.folder), project)
+    sync(read_project(example.folder), project)
     shutil.rmtree(folder / "venv", ignore_errors=True)
     environment = create_environment(folder / "venv")
     monkeypatch.delenv("PYTHONPATH", raising=False)

@@ -24,11 +24,12 @@ from torch_backend.cli import main
 from torch_backend.environment import Environment, create_environment
 from torch_backend.example import Example
 from torch_backend.registered import registrations as registered
-from torch_backend.render import Tree, render_tree, write_file
+from torch_backend.render import render_tree
 from torch_backend.source import Source
 from torch_backend.trees import read_project
 
 from .conftest import BUILT, MATRIX, ROOT, answers_of
+from .running import build_wheel, checked, install_wheel, sync
 
 pytestmark = pytest.mark.build
 
@@ -79,44 +80,17 @@ class Built:
         )
 
 
-def _sync(tree: Tree, folder: Path) -> None:
-    """Writes only what changed, so that a second build is incremental; build outputs stay."""
-    current = read_project(folder) if folder.exists() else {}
-    for name in current.keys() - tree.keys():
-        (folder / name).unlink()
-    for name, file in tree.items():
-        if current.get(name) != file:
-            write_file(folder / name, file)
-
-
-def _checked(*command: str, cwd: Path, env: dict[str, str]) -> str:
-    done = subprocess.run(
-        command, cwd=cwd, env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False
-    )
-    assert done.returncode == 0, f"{' '.join(command)}\n{done.stdout[-6000:]}"
-    return done.stdout
-
-
 @pytest.fixture(scope="session", params=BUILT)
 def built(request: pytest.FixtureRequest, source: Source, example: Example) -> Built:
     name: str = request.param
     folder = SCRATCH / name
-    project, wheels = folder / "project", folder / "wheels"
-    _sync(read_project(example.folder) if name == "openreg" else render_tree(source, MATRIX[name]), project)
-    shutil.rmtree(wheels, ignore_errors=True)
+    project = folder / "project"
+    sync(read_project(example.folder) if name == "openreg" else render_tree(source, MATRIX[name]), project)
     shutil.rmtree(folder / "venv", ignore_errors=True)
     environment = create_environment(folder / "venv")
     env = environment.variables({"TORCH_DEVICE_BACKEND_AUTOLOAD": "0"})
-    pip = (sys.executable, "-m", "pip", "--quiet", "--disable-pip-version-check")
-    options = (
-        "--no-build-isolation",
-        "--no-deps",
-        "--no-cache-dir",
-        "--config-settings=cmake.define.WARNINGS_AS_ERRORS=ON",
-    )
-    _checked(*pip, "wheel", *options, "--wheel-dir", str(wheels), ".", cwd=project, env=env)
-    (wheel,) = wheels.glob("*.whl")
-    _checked(str(environment.python), "-m", "pip", "install", "--no-deps", str(wheel), cwd=folder, env=env)
+    wheel = build_wheel(project, folder / "wheels", env)
+    install_wheel(wheel, environment, env)
     return Built(name, project, wheel, environment, answers_of(project))
 
 
@@ -256,11 +230,11 @@ def _test_sdk(built: Built, folder: str, *options: str) -> None:
     sdk = built.project / "third_party" / built.answers["sdk_name"]
     build = SCRATCH / built.name / folder
     env = built.environment.variables()
-    configured = _checked("cmake", "-G", "Ninja", "-S", str(sdk), "-B", str(build), *options, cwd=SCRATCH, env=env)
-    _checked("cmake", "--build", str(build), cwd=SCRATCH, env=env)
+    configured = checked("cmake", "-G", "Ninja", "-S", sdk, "-B", build, *options, cwd=SCRATCH, env=env)
+    checked("cmake", "--build", build, cwd=SCRATCH, env=env)
     if "GoogleTest was not found" in configured and not os.environ.get("REQUIRE_GTEST"):
         pytest.skip("GoogleTest is not installed")
-    out = _checked("ctest", "--test-dir", str(build), "--output-on-failure", "--no-tests=error", cwd=SCRATCH, env=env)
+    out = checked("ctest", "--test-dir", build, "--output-on-failure", "--no-tests=error", cwd=SCRATCH, env=env)
     print(out[-600:])
 
 
@@ -283,7 +257,7 @@ def test_editable_install(built: Built, tmp_path: Path) -> None:
     environment = create_environment(SCRATCH / built.name / "venv-editable")
     env = environment.variables({"TORCH_DEVICE_BACKEND_AUTOLOAD": "0"})
     command = ("-m", "pip", "install", "--quiet", "--no-build-isolation", "--no-deps", "--editable", ".")
-    _checked(str(environment.python), *command, cwd=built.project, env=env)
+    checked(environment.python, *command, cwd=built.project, env=env)
     code = f"import torch, {built.package} as p; print(p.__file__, torch.ones(1, device='{built.device}').item())"
     done = subprocess.run(
         [str(environment.python), "-c", code],

@@ -17,7 +17,8 @@ import yaml
 from identify import identify
 from torch_backend.source import Source
 
-from .conftest import MATRIX, ROOT, commit_all, render_into
+from .conftest import MATRIX, ROOT, render_into
+from .running import commit_all
 
 TARGETS = {
     *("help", "setup", "hooks", "build", "develop", "install", "wheel", "clean", "docs", "benchmark"),

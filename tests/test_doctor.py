@@ -22,9 +22,9 @@ from torch_backend.environment import Environment
 from torch_backend.inside.environment import TOOLS
 from torch_backend.project import Project
 
-from .conftest import git
 from .diagnosing import EXAMPLE, doctor, found, states
 from .fakes import fake_torch
+from .running import git
 
 # ---------------------------------------------------------------- the environment
 

@@ -10,7 +10,7 @@ import pytest
 from torch_backend.errors import UserError
 from torch_backend.example import Example
 
-from .conftest import commit_all
+from .running import commit_all
 
 TEMPLATE_FILE = Path("csrc") / "runtime" / "Stream.h.jinja"
 EXAMPLE_FILE = Path("csrc") / "runtime" / "Stream.h"

@@ -10,8 +10,6 @@ from __future__ import annotations
 
 import re
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -24,6 +22,7 @@ from torch_backend.source import Source
 from torch_backend.trees import read_project
 
 from .conftest import ROOT
+from .running import build_wheel, checked, install_wheel, sync
 
 STANDIN = ROOT / "tests" / "standin"
 SCRATCH = ROOT / "build" / "tests" / "external"
@@ -57,39 +56,12 @@ def test_the_port_needs_no_name_of_the_library_elsewhere(source: Source) -> None
         assert b"quartz" not in file.content.lower(), path
 
 
-def _run(*command: str, cwd: Path, env: dict[str, str], limit: int = 3600) -> str:
-    done = subprocess.run(
-        command,
-        cwd=cwd,
-        env=env,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        check=False,
-        timeout=limit,
-    )
-    assert done.returncode == 0, f"{' '.join(command)}\n{done.stdout[-8000:]}"
-    return done.stdout
-
-
 def _install(tree: Tree, environment: Environment, **variables: str) -> Path:
-    """Builds the project in its folder, which stays, warnings being errors, and installs the wheel."""
+    """Builds the project in its folder, which stays, and installs the wheel."""
     folder = SCRATCH / "project"
-    current = read_project(folder) if folder.exists() else {}
-    for path in current.keys() - tree.keys():
-        (folder / path).unlink()
-    for path, file in tree.items():
-        if current.get(path) != file:
-            write_file(folder / path, file)
-    wheels = SCRATCH / "wheels"
-    shutil.rmtree(wheels, ignore_errors=True)
+    sync(tree, folder)
     env = environment.variables({"TORCH_DEVICE_BACKEND_AUTOLOAD": "0"} | variables)
-    options = ("--no-build-isolation", "--no-deps", "--no-cache-dir", "--wheel-dir", str(wheels))
-    strict = "--config-settings=cmake.define.WARNINGS_AS_ERRORS=ON"
-    _run(sys.executable, "-m", "pip", "--quiet", "wheel", *options, strict, ".", cwd=folder, env=env)
-    (wheel,) = wheels.glob("*.whl")
-    install = ("-m", "pip", "install", "--quiet", "--no-deps", "--force-reinstall", str(wheel))
-    _run(str(environment.python), *install, cwd=folder, env=env)
+    install_wheel(build_wheel(folder, SCRATCH / "wheels", env), environment, env)
     return folder
 
 
@@ -116,13 +88,13 @@ for use in (lambda: torch.ones(2, device="acme"), lambda: acme.operators.set_fal
 def test_as_it_is_rendered(source: Source, machine: Environment) -> None:
     """It builds, loads with torch, has no device, says what to write, and its own tests of that pass."""
     folder = _install(render_tree(source, ANSWERS), machine)
-    told = _run(str(machine.python), "-c", USE, cwd=SCRATCH, env=machine.variables()).splitlines()
+    told = checked(machine.python, "-c", USE, cwd=SCRATCH, env=machine.variables()).splitlines()
     assert told[0] == "0 False False"
     assert re.match(
         r"NotImplementedError `.*initialize.*` is not written yet\. In csrc/device/Device\.cpp, let it ", told[1]
     )
     assert re.match(r"ValueError the fallback policy `emulate` .* choose `cpu`", told[2])
-    out = _run(str(machine.python), "-m", "pytest", "-q", "-p", "no:cacheprovider", cwd=folder, env=machine.variables())
+    out = checked(machine.python, "-m", "pytest", "-q", "-p", "no:cacheprovider", cwd=folder, env=machine.variables())
     assert int(re.findall(r"(\d+) passed", out)[-1]) > 20, out[-400:]
 
 
@@ -132,15 +104,15 @@ def test_ported_to_another_library(source: Source, machine: Environment) -> None
     build, prefix = SCRATCH / "quartz", SCRATCH / "prefix"
     env = machine.variables()
     warnings = "-DCMAKE_CXX_FLAGS=-Wall -Wextra -Werror"
-    where = ("-S", str(STANDIN / "quartz"), "-B", str(build), f"-DCMAKE_INSTALL_PREFIX={prefix}")
-    _run("cmake", "-G", "Ninja", *where, warnings, cwd=SCRATCH, env=env)
-    _run("cmake", "--build", str(build), "--target", "install", cwd=SCRATCH, env=env)
+    where = ("-S", STANDIN / "quartz", "-B", build, f"-DCMAKE_INSTALL_PREFIX={prefix}")
+    checked("cmake", "-G", "Ninja", *where, warnings, cwd=SCRATCH, env=env)
+    checked("cmake", "--build", build, "--target", "install", cwd=SCRATCH, env=env)
     folder = _install(ported(render_tree(source, ANSWERS)), machine, CMAKE_PREFIX_PATH=str(prefix))
     left = {file.path for file in read_seam(Project.find(folder)).files if file.unwritten}
     assert left == {f"csrc/device/{name}.cpp" for name in ("Address", "Graph", "Ipc", "Launch")}
-    _run(str(machine.python), "docs/porting.py", cwd=folder, env=machine.variables())  # as after any edit of a tag
-    command = (str(machine.python), "-m", "pytest", "-q", "-rs", "-p", "no:cacheprovider")
-    out = _run(*command, cwd=folder, env=machine.variables(), limit=7200)
+    checked(machine.python, "docs/porting.py", cwd=folder, env=machine.variables())  # as after any edit of a tag
+    command = (machine.python, "-m", "pytest", "-q", "-rs", "-p", "no:cacheprovider")
+    out = checked(*command, cwd=folder, env=machine.variables(), limit=7200)
     print(out[-3000:])
     assert int(re.findall(r"(\d+) passed", out)[-1]) > 3000, out[-2000:]
     told = (folder / "tests" / "abilities.py").read_text(encoding="utf-8")

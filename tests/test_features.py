@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 from torch_backend.source import Source
 
-from .conftest import answers_of, commit_all, git, render_into
+from .conftest import answers_of, render_into
+from .running import commit_all, git
 from .test_cli import run
 from .versions import STREAM, Template, edit, originals, snapshot, template
 

@@ -5,25 +5,17 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import subprocess
 import sys
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
-from .conftest import ROOT, answers_of, commit_all, git, write_repository
+from .conftest import ROOT, answers_of, write_repository
+from .running import IDENTITY, checked, commit_all, git
 from .versions import EVENT, STREAM
 
 PACKAGING = ("pyproject.toml", "hatch_build.py", "README.md", "LICENSE", ".gitignore", "migrations.yml", "CHANGELOG.md")
-
-
-def checked(*command: str | Path, cwd: Path, **variables: str) -> str:
-    done = subprocess.run(
-        list(map(str, command)), cwd=cwd, env=os.environ | variables, capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
-    return done.stdout + done.stderr
 
 
 @dataclass(frozen=True)
@@ -37,18 +29,10 @@ class Installed:
         return self.site / "torch_backend" / "bundled" / "versions.bundle"
 
     def run(self, *arguments: str | Path, cwd: Path, code: int = 0) -> str:
-        identity = {f"GIT_{who}_{what}": "zoe" for who in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")}
-        variables = {"PYTHONPATH": str(self.site), "GIT_CONFIG_GLOBAL": os.devnull, "GIT_ALLOW_PROTOCOL": "file"}
-        done = subprocess.run(
-            [sys.executable, "-m", "torch_backend", *map(str, arguments)],
-            cwd=cwd,
-            env=os.environ | identity | variables,
-            capture_output=True,
-            text=True,
-            check=False,
+        variables = IDENTITY | {"PYTHONPATH": str(self.site), "GIT_ALLOW_PROTOCOL": "file"}
+        return checked(
+            sys.executable, "-m", "torch_backend", *arguments, cwd=cwd, env=os.environ | variables, code=code
         )
-        assert done.returncode == code, done.stdout + done.stderr
-        return done.stdout + done.stderr
 
 
 def build(repository: Path, folder: Path, *, kind: str = "wheel") -> tuple[Path, str]:

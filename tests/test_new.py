@@ -12,7 +12,8 @@ from torch_backend.errors import UserError
 from torch_backend.new import describe, vendor_from
 from torch_backend.render import create_project
 
-from .conftest import ROOT, answers_of, git
+from .conftest import ROOT, answers_of
+from .running import IDENTITY, git
 from .test_cli import run
 from .versions import Template, originals, template, with_a_signal_at_call
 
@@ -21,11 +22,8 @@ __all__ = ["originals", "template"]
 
 @pytest.fixture
 def identity(monkeypatch: pytest.MonkeyPatch) -> None:
-    """git with a name, and without the settings of whoever runs the tests."""
-    monkeypatch.setenv("GIT_CONFIG_GLOBAL", os.devnull)
-    for who in ("AUTHOR", "COMMITTER"):
-        monkeypatch.setenv(f"GIT_{who}_NAME", "Zoe")
-        monkeypatch.setenv(f"GIT_{who}_EMAIL", "zoe@example.com")
+    for name, value in IDENTITY.items():
+        monkeypatch.setenv(name, value)
 
 
 def new(template: Template, folder: Path, *arguments: str) -> str:
@@ -85,7 +83,7 @@ def test_names_are_shown(template: Template, tmp_path: Path) -> None:
 def test_first_commit(template: Template, tmp_path: Path) -> None:
     project = tmp_path / "torch_zed"
     new(template, project)
-    assert git(project, "log", "--format=%an: %s").strip() == "Zoe: Start from the template v1.0.0"
+    assert git(project, "log", "--format=%an: %s").strip() == "Developers: Start from the template v1.0.0"
     assert git(project, "status", "--porcelain") == ""
     template.append("template/README.md.jinja", "\nNews.\n")
     template.release("v1.1.0")

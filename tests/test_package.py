@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import subprocess
 import sys
 import zipfile
 from pathlib import Path
 
 from .conftest import ROOT
+from .running import checked
 
 
 def test_wheel_holds_the_template(tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", str(tmp_path), str(ROOT)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stdout + done.stderr
+    checked(sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", tmp_path, ROOT, cwd=tmp_path)
     (wheel,) = tmp_path.glob("*.whl")
     with zipfile.ZipFile(wheel) as archive:
         names = set(archive.namelist())
@@ -25,13 +23,7 @@ def test_wheel_holds_the_template(tmp_path: Path) -> None:
 
     target = tmp_path / "project"
     code = "from torch_backend.cli import main; main()"
-    done = subprocess.run(
-        [sys.executable, "-c", code, "new", str(target), "--defaults"],
-        cwd=tmp_path / "installed",
-        capture_output=True,
-        text=True,
-        check=False,
-        env={"PATH": "", "PYTHONPATH": str(tmp_path / "installed")},
-    )
-    assert done.returncode == 0, done.stderr
+    installed = tmp_path / "installed"
+    env = {"PATH": "", "PYTHONPATH": str(installed)}
+    checked(sys.executable, "-c", code, "new", target, "--defaults", cwd=installed, env=env)
     assert (target / "LICENSE").exists()

@@ -211,7 +211,7 @@ def test_copier_command_needs_no_trust(source: Source, tmp_path: Path, defaults:
 
 def test_what_copier_copy_of_this_repository_gives(tmp_path: Path, source: Source) -> None:
     """A clone renders as the snapshots of the other tests do."""
-    from .conftest import commit_all
+    from .running import commit_all
 
     repository = tmp_path / "repository"
     shutil.copytree(source.root, repository)

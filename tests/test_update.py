@@ -10,7 +10,8 @@ import pytest
 from torch_backend.example import Example
 from torch_backend.source import Source
 
-from .conftest import answers_of, commit_all, git, render_into
+from .conftest import answers_of, render_into
+from .running import commit_all, git
 
 
 @pytest.fixture

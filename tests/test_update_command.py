@@ -11,7 +11,8 @@ from pathlib import Path
 
 from torch_backend.source import Source
 
-from .conftest import answers_of, commit_all, git, render_into
+from .conftest import answers_of, render_into
+from .running import commit_all, git
 from .test_cli import run
 from .versions import EVENT, STREAM, Template, edit, originals, project, snapshot, template
 

@@ -14,7 +14,8 @@ from torch_backend import transplant
 from torch_backend.example import Example
 from torch_backend.source import Source
 
-from .conftest import commit_all, git, render_into
+from .conftest import render_into
+from .running import commit_all, git
 from .test_cli import run
 from .versions import EVENT, STREAM, Template, edit, originals, project, snapshot, template, with_a_signal_at_call
 

@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from .conftest import ROOT, commit_all, git, render_into, write_repository
+from .conftest import ROOT, render_into, write_repository
+from .running import commit_all, git
 
 STREAM = "csrc/runtime/Stream.h"
 EVENT = "csrc/runtime/Event.h"

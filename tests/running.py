@@ -1,0 +1,87 @@
+"""Running commands: builds, git, and whatever else must succeed. It needs no pytest, so that scripts have it too."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+from torch_backend.environment import Environment
+from torch_backend.render import Tree, write_file
+from torch_backend.trees import read_project
+
+# git with a name, and without the settings of whoever runs the tests.
+IDENTITY = {
+    "GIT_CONFIG_GLOBAL": os.devnull,
+    "GIT_AUTHOR_NAME": "Developers",
+    "GIT_AUTHOR_EMAIL": "developers@example.com",
+    "GIT_COMMITTER_NAME": "Developers",
+    "GIT_COMMITTER_EMAIL": "developers@example.com",
+}
+
+
+def checked(
+    *command: str | Path, cwd: Path, env: Mapping[str, str] | None = None, code: int = 0, limit: int = 3600
+) -> str:
+    """Returns what a command prints, errors included. It must end with this exit code, within so many seconds."""
+    words = [str(word) for word in command]
+    done = subprocess.run(
+        words,
+        cwd=cwd,
+        env=env,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        check=False,
+        timeout=limit,
+    )
+    assert done.returncode == code, f"{' '.join(words)}: exit code {done.returncode}\n{done.stdout[-8000:]}"
+    return done.stdout
+
+
+def git(folder: Path, *arguments: str) -> str:
+    """Returns what git prints, errors left out."""
+    command = ["git", "-C", str(folder), *arguments]
+    done = subprocess.run(command, env=os.environ | IDENTITY, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, f"{' '.join(command)}: exit code {done.returncode}\n{done.stdout}{done.stderr}"
+    return done.stdout
+
+
+def commit_all(folder: Path, message: str, tag: str | None = None) -> None:
+    """Commits what is in a folder, which becomes a repository if it is none."""
+    if not (folder / ".git").exists():
+        git(folder, "init", "--quiet", "--initial-branch=main")
+    git(folder, "add", "--all")
+    git(folder, "commit", "--quiet", "--message", message)
+    if tag:
+        git(folder, "tag", tag)
+
+
+def sync(tree: Tree, folder: Path) -> None:
+    """Writes only what changed, so that a second build is incremental; build outputs stay."""
+    current = read_project(folder) if folder.exists() else {}
+    for name in current.keys() - tree.keys():
+        (folder / name).unlink()
+    for name, file in tree.items():
+        if current.get(name) != file:
+            write_file(folder / name, file)
+
+
+def build_wheel(project: Path, wheels: Path, env: Mapping[str, str]) -> Path:
+    """Compiles a project, warnings being errors; the wheel is alone in its folder."""
+    shutil.rmtree(wheels, ignore_errors=True)
+    pip = (sys.executable, "-m", "pip", "--quiet", "--disable-pip-version-check")
+    options = ("--no-build-isolation", "--no-deps", "--no-cache-dir", "--wheel-dir", wheels)
+    strict = "--config-settings=cmake.define.WARNINGS_AS_ERRORS=ON"
+    checked(*pip, "wheel", *options, strict, ".", cwd=project, env=env)
+    (wheel,) = wheels.glob("*.whl")
+    return wheel
+
+
+def install_wheel(wheel: Path, environment: Environment, env: Mapping[str, str]) -> None:
+    """Installs a wheel into an environment, in place of the one that it may have."""
+    options = ("--quiet", "--disable-pip-version-check", "--no-deps", "--force-reinstall")
+    checked(environment.python, "-m", "pip", "install", *options, wheel, cwd=wheel.parent, env=env)
