@@ -8,6 +8,8 @@ import torch
 from torch import Tensor, nn
 from torch.utils._pytree import tree_leaves, tree_map_only
 
+HALF = (torch.float16, torch.bfloat16)
+
 
 def check_same(function: Callable[..., Any], *args: Any, device: str, strides: bool = True, **tolerances: Any) -> None:
     """Compare what `function` returns for `args`, and all gradients, on `device` with the CPU's.

@@ -5,9 +5,9 @@ import io
 from typing import Any
 
 import torch
-from case import HALF, DeviceCase, in_order, second_gradients, wanting_grad, with_gaps
+from case import DeviceCase, in_order, second_gradients, wanting_grad, with_gaps
 from claims import chosen, mark_exceptions
-from compare import gradients
+from compare import HALF, gradients
 from opinfo import place
 from torch import nn
 from torch.testing._internal.common_device_type import instantiate_device_type_tests

@@ -18,8 +18,6 @@ pytest.importorskip("expecttest", reason="PyTorch's databases need expecttest")
 
 from torch.testing._internal.common_utils import TestCase  # noqa: E402
 
-HALF = (torch.float16, torch.bfloat16)
-
 
 def in_order(wanted: bool = True) -> AbstractContextManager[None]:
     """Have autograd work on the calling thread, as on the CPU, where sums depend on the order of their parts.

@@ -12,10 +12,10 @@ from unittest import SkipTest
 
 import torch
 import torch.autograd.forward_ad as forward_ad
-from case import HALF, DeviceCase, in_order, second_gradients, tensors, wanting_grad, with_gaps
+from case import DeviceCase, in_order, second_gradients, tensors, wanting_grad, with_gaps
 from claims import chosen, mark_exceptions
-from compare import gradients, seed, slope
-from opinfo import HOST_ARGUMENTS, OWN_STRIDES, UNSPECIFIED, WIDER, op_db, place
+from compare import HALF, gradients, seed, slope
+from opinfo import HOST_ARGUMENTS, OWN_STRIDES, UNSPECIFIED, op_db, place, tolerances
 from torch import Tensor
 from torch.testing._internal.common_device_type import OpDTypes, instantiate_device_type_tests, ops
 from torch.utils._pytree import tree_leaves, tree_map_only
@@ -53,13 +53,13 @@ class TestOperators(DeviceCase):
     def test_values(self, device: str, dtype: torch.dtype, op: Any) -> None:
         """Results, for many samples."""
         for sample in samples(op, dtype, MANY):
-            self.check(op, device, lambda arguments: results(op, arguments), sample)
+            self.check(op, device, dtype, lambda arguments: results(op, arguments), sample)
 
     @operators()
     def test_strided(self, device: str, dtype: torch.dtype, op: Any) -> None:
         """Operands are views with gaps."""
         for sample in samples(op, dtype):
-            self.check(op, device, lambda arguments: results(op, with_gaps(arguments)), sample)
+            self.check(op, device, dtype, lambda arguments: results(op, with_gaps(arguments)), sample)
 
     @operators(lambda op: op.test_conjugated_samples or op.test_neg_view)
     def test_lazy(self, device: str, dtype: torch.dtype, op: Any) -> None:
@@ -67,7 +67,7 @@ class TestOperators(DeviceCase):
         if not dtype.is_complex and not dtype.is_floating_point:
             self.skipTest("such views are of real and complex numbers")
         for sample in samples(op, dtype):
-            self.check(op, device, lambda arguments: results(op, lazily(op, arguments)), sample)
+            self.check(op, device, dtype, lambda arguments: results(op, lazily(op, arguments)), sample)
 
     @operators(lambda op: op.inplace_variant is not None)
     def test_inplace(self, device: str, dtype: torch.dtype, op: Any) -> None:
@@ -76,7 +76,7 @@ class TestOperators(DeviceCase):
             def run(arguments: Arguments) -> list[Any]:
                 return [*results(op.inplace_variant, arguments), arguments[0]]
 
-            self.check(op, device, run, sample)
+            self.check(op, device, dtype, run, sample)
 
     @operators(lambda op: op.supports_out)
     def test_out(self, device: str, dtype: torch.dtype, op: Any) -> None:
@@ -91,7 +91,11 @@ class TestOperators(DeviceCase):
                 outs = tuple(shaped(x) for x in expected)
                 kwargs = kwargs | {"out": outs[0] if len(outs) == 1 else outs}
                 self.check(
-                    op, device, lambda arguments: [*results(op, arguments), *tensors(arguments)], (given, args, kwargs)
+                    op,
+                    device,
+                    dtype,
+                    lambda arguments: [*results(op, arguments), *tensors(arguments)],
+                    (given, args, kwargs),
                 )
 
     @operators(dtypes=OpDTypes.supported_backward)
@@ -103,7 +107,7 @@ class TestOperators(DeviceCase):
                 with in_order(dtype in HALF):
                     return [*found, *gradients(found, wanting_grad(arguments))]
 
-            self.check(op, device, run, sample)
+            self.check(op, device, dtype, run, sample)
 
     @operators(lambda op: op.supports_gradgrad, dtypes=OpDTypes.supported_backward)
     def test_gradgrad(self, device: str, dtype: torch.dtype, op: Any) -> None:
@@ -112,7 +116,7 @@ class TestOperators(DeviceCase):
             def run(arguments: Arguments) -> list[Any]:
                 return second_gradients(results(op, arguments), wanting_grad(arguments))
 
-            self.check(op, device, run, sample)
+            self.check(op, device, dtype, run, sample)
 
     @operators(lambda op: op.supports_forward_ad, dtypes=OpDTypes.supported_backward)
     def test_jvp(self, device: str, dtype: torch.dtype, op: Any) -> None:
@@ -127,13 +131,13 @@ class TestOperators(DeviceCase):
                     found = results(op, duals)
                     return tree_leaves([forward_ad.unpack_dual(x) if isinstance(x, Tensor) else x for x in found])
 
-            self.check(op, device, run, sample)
+            self.check(op, device, dtype, run, sample)
 
     @operators(lambda op: any(op.supports_sparse_layout(layout) for layout in SPARSE_LAYOUTS))
     def test_sparse(self, device: str, dtype: torch.dtype, op: Any) -> None:
         for layout in SPARSE_LAYOUTS:
             for sample in sparse_samples(op, dtype, layout):
-                self.check(op, device, lambda arguments: results(op, arguments), sample)
+                self.check(op, device, dtype, lambda arguments: results(op, arguments), sample)
 
     @operators(dtypes=OpDTypes.unsupported)
     def test_refused(self, device: str, dtype: torch.dtype, op: Any) -> None:
@@ -143,7 +147,7 @@ class TestOperators(DeviceCase):
         except Exception:
             self.skipTest("there are no samples of this dtype")
         for sample in found:
-            self.check(op, device, lambda arguments: results(op, arguments), sample)
+            self.check(op, device, dtype, lambda arguments: results(op, arguments), sample)
 
     @operators(lambda op: op.error_inputs_func is not None, dtypes=OpDTypes.none)
     def test_errors(self, device: str, op: Any) -> None:
@@ -156,14 +160,16 @@ class TestOperators(DeviceCase):
                 with self.assertRaisesRegex(error.error_type, error.error_regex):
                     call(op, on(sample, device, op))
 
-    def check(self, op: Any, device: str, run: Callable[[Arguments], list[Any]], sample: Arguments) -> None:
+    def check(
+        self, op: Any, device: str, dtype: torch.dtype, run: Callable[[Arguments], list[Any]], sample: Arguments
+    ) -> None:
         """Compare what `run` returns for the arguments on the device and on the CPU."""
         self.same_as_on_cpu(
             lambda where: run(on(sample, where, op)),
             device,
             strides=op.full_name not in OWN_STRIDES,
             values=op.full_name not in UNSPECIFIED,
-            **({"rtol": WIDER[op.full_name], "atol": WIDER[op.full_name]} if op.full_name in WIDER else {}),
+            **tolerances(op, dtype),
         )
 
 
