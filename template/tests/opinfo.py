@@ -1,7 +1,8 @@
 """Hold one operator of PyTorch's database against the CPU, by the samples that PyTorch has for it."""
 
+from collections.abc import Iterable
 from itertools import islice
-from typing import Any
+from typing import Any, TypeAlias
 
 import pytest
 import torch
@@ -23,6 +24,9 @@ HOST_ARGUMENTS = ("tensor_split",)
 WIDER = {"nn.functional.linear_cross_entropy.chunked": 4e-2, "nn.functional.linear_cross_entropy.chunked_none": 4e-2}
 """Tolerance, in half precision, of operators that choose another order of summation off the CPU."""
 
+Arguments: TypeAlias = tuple[Any, tuple[Any, ...], dict[str, Any]]
+"""The input of an operator, its other arguments, and its keyword arguments."""
+
 DTYPES = [
     torch.float64,
     torch.float16,
@@ -40,14 +44,27 @@ def find(*names: str) -> list[Any]:
     return [found[name] for name in names]
 
 
-def samples(op: Any, dtype: torch.dtype, count: int, wants_grad: bool = False) -> list[Any]:
+def samples(op: Any, dtype: torch.dtype, count: int, wants_grad: bool = False) -> list[Arguments]:
+    """Return the first of the operator's samples on the CPU: there can be thousands."""
     seed("cpu")
     # Without a detour through op.sample_inputs, which looks at the whole stack for each sample.
-    return list(islice(op.sample_inputs_func(op, "cpu", dtype, wants_grad), count))
+    return first(op.sample_inputs_func(op, "cpu", dtype, wants_grad), count)
 
 
-def move(sample: Any, device: str) -> Any:
-    return place((sample.input, tuple(sample.args), dict(sample.kwargs)), device)
+def first(found: Iterable[Any], count: int) -> list[Arguments]:
+    return [arguments_of(sample) for sample in islice(found, count)]
+
+
+def arguments_of(sample: Any) -> Arguments:
+    return sample.input, tuple(sample.args), dict(sample.kwargs)
+
+
+def on(sample: Arguments, device: str, op: Any) -> Arguments:
+    """Return a copy of an operator's arguments on a device, but for those that it wants on the host."""
+    given, args, kwargs = place(sample, device)
+    if op.is_factory_function:
+        kwargs = {"device": device} | kwargs
+    return given, sample[1] if op.full_name in HOST_ARGUMENTS else args, kwargs
 
 
 def place(arguments: Any, device: str) -> Any:
@@ -59,12 +76,12 @@ def place(arguments: Any, device: str) -> Any:
     return to_device(tree_map(lambda x: x if isinstance(x, Tensor) else name(x), arguments), device)
 
 
-def run(function: Any, sample: Any, device: str, wants_grad: bool = False, **extra: Any) -> list[Any]:
-    given, args, kwargs = move(sample, device)
-    if getattr(function, "full_name", "") in HOST_ARGUMENTS:
-        args = sample.args
+def run(
+    op: Any, sample: Arguments, device: str, wants_grad: bool = False, in_place: bool = False, **extra: Any
+) -> list[Any]:
+    given, args, kwargs = on(sample, device, op)
     seed(device)
-    results = function(given, *args, **kwargs, **extra)
+    results = (op.inplace_variant if in_place else op)(given, *args, **kwargs, **extra)
     wanting = [x for x in tree_leaves((given, args, kwargs)) if isinstance(x, Tensor) and x.requires_grad]
     return tree_leaves(results) + (gradients(results, wanting) if wants_grad else [])
 
@@ -116,10 +133,10 @@ def check_other_dtypes(op: Any, device: str) -> None:
 def check_in_place(op: Any, device: str) -> None:
     for sample in samples(op, torch.float32, 3):
         try:
-            expected = run(op.inplace_variant, sample, "cpu")
+            expected = run(op, sample, "cpu", in_place=True)
         except RuntimeError:
             continue  # the result does not fit into the input
-        compare(op, run(op.inplace_variant, sample, device), expected, device)
+        compare(op, run(op, sample, device, in_place=True), expected, device)
 
 
 def check_out(op: Any, device: str) -> None:

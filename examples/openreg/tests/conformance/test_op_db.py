@@ -4,10 +4,9 @@ Where the CPU raises, so must the device. Random operators give the CPU's number
 engine from the same seed.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from functools import wraps
-from itertools import islice
-from typing import Any, TypeAlias
+from typing import Any
 from unittest import SkipTest
 
 import torch
@@ -15,7 +14,7 @@ import torch.autograd.forward_ad as forward_ad
 from case import DeviceCase, in_order, second_gradients, tensors, wanting_grad, with_gaps
 from claims import chosen, mark_exceptions
 from compare import HALF, gradients, seed, slope
-from opinfo import HOST_ARGUMENTS, OWN_STRIDES, UNSPECIFIED, op_db, place, tolerances
+from opinfo import OWN_STRIDES, UNSPECIFIED, Arguments, arguments_of, first, on, op_db, samples, tolerances
 from torch import Tensor
 from torch.testing._internal.common_device_type import OpDTypes, instantiate_device_type_tests, ops
 from torch.utils._pytree import tree_leaves, tree_map_only
@@ -23,9 +22,6 @@ from torch.utils._pytree import tree_leaves, tree_map_only
 OPS = chosen(op_db, lambda op: op.full_name)
 MANY = 25
 SPARSE_LAYOUTS = [torch.sparse_coo, torch.sparse_csr, torch.sparse_csc, torch.sparse_bsr, torch.sparse_bsc]
-
-Arguments: TypeAlias = tuple[Any, tuple[Any, ...], dict[str, Any]]
-"""The input of an operator, its other arguments, and its keyword arguments."""
 
 
 class operators(ops):
@@ -52,13 +48,13 @@ class TestOperators(DeviceCase):
     @operators()
     def test_values(self, device: str, dtype: torch.dtype, op: Any) -> None:
         """Results, for many samples."""
-        for sample in samples(op, dtype, MANY):
+        for sample in some(op, dtype, MANY):
             self.check(op, device, dtype, lambda arguments: results(op, arguments), sample)
 
     @operators()
     def test_strided(self, device: str, dtype: torch.dtype, op: Any) -> None:
         """Operands are views with gaps."""
-        for sample in samples(op, dtype):
+        for sample in some(op, dtype):
             self.check(op, device, dtype, lambda arguments: results(op, with_gaps(arguments)), sample)
 
     @operators(lambda op: op.test_conjugated_samples or op.test_neg_view)
@@ -66,12 +62,12 @@ class TestOperators(DeviceCase):
         """Operands are conjugate and negative views, whose values are computed by whoever reads them."""
         if not dtype.is_complex and not dtype.is_floating_point:
             self.skipTest("such views are of real and complex numbers")
-        for sample in samples(op, dtype):
+        for sample in some(op, dtype):
             self.check(op, device, dtype, lambda arguments: results(op, lazily(op, arguments)), sample)
 
     @operators(lambda op: op.inplace_variant is not None)
     def test_inplace(self, device: str, dtype: torch.dtype, op: Any) -> None:
-        for sample in samples(op, dtype):
+        for sample in some(op, dtype):
 
             def run(arguments: Arguments) -> list[Any]:
                 return [*results(op.inplace_variant, arguments), arguments[0]]
@@ -81,7 +77,7 @@ class TestOperators(DeviceCase):
     @operators(lambda op: op.supports_out)
     def test_out(self, device: str, dtype: torch.dtype, op: Any) -> None:
         """The results go into tensors that are empty, that fit but with other strides, and that have another dtype."""
-        for sample in samples(op, dtype):
+        for sample in some(op, dtype):
             try:
                 expected = tensors(call(op, on(sample, "cpu", op)))
             except Exception:
@@ -100,7 +96,7 @@ class TestOperators(DeviceCase):
 
     @operators(dtypes=OpDTypes.supported_backward)
     def test_backward(self, device: str, dtype: torch.dtype, op: Any) -> None:
-        for sample in samples(op, dtype, wants_grad=True):
+        for sample in some(op, dtype, wants_grad=True):
 
             def run(arguments: Arguments) -> list[Any]:
                 found = results(op, arguments)
@@ -111,7 +107,7 @@ class TestOperators(DeviceCase):
 
     @operators(lambda op: op.supports_gradgrad, dtypes=OpDTypes.supported_backward)
     def test_gradgrad(self, device: str, dtype: torch.dtype, op: Any) -> None:
-        for sample in samples(op, dtype, wants_grad=True):
+        for sample in some(op, dtype, wants_grad=True):
 
             def run(arguments: Arguments) -> list[Any]:
                 return second_gradients(results(op, arguments), wanting_grad(arguments))
@@ -121,7 +117,7 @@ class TestOperators(DeviceCase):
     @operators(lambda op: op.supports_forward_ad, dtypes=OpDTypes.supported_backward)
     def test_jvp(self, device: str, dtype: torch.dtype, op: Any) -> None:
         """Forward-mode derivatives."""
-        for sample in samples(op, dtype, wants_grad=True):
+        for sample in some(op, dtype, wants_grad=True):
 
             def run(arguments: Arguments) -> list[Any]:
                 with forward_ad.dual_level():
@@ -136,14 +132,14 @@ class TestOperators(DeviceCase):
     @operators(lambda op: any(op.supports_sparse_layout(layout) for layout in SPARSE_LAYOUTS))
     def test_sparse(self, device: str, dtype: torch.dtype, op: Any) -> None:
         for layout in SPARSE_LAYOUTS:
-            for sample in sparse_samples(op, dtype, layout):
+            for sample in some_sparse(op, dtype, layout):
                 self.check(op, device, dtype, lambda arguments: results(op, arguments), sample)
 
     @operators(dtypes=OpDTypes.unsupported)
     def test_refused(self, device: str, dtype: torch.dtype, op: Any) -> None:
         """What the CPU has no kernel for is an error on the device too."""
         try:
-            found = samples(op, dtype, 2)
+            found = some(op, dtype, 2)
         except Exception:
             self.skipTest("there are no samples of this dtype")
         for sample in found:
@@ -173,40 +169,25 @@ class TestOperators(DeviceCase):
         )
 
 
-def samples(op: Any, dtype: torch.dtype, count: int = 5, wants_grad: bool = False) -> list[Arguments]:
-    """Return some of the operator's samples on the CPU, from first to last: there can be thousands."""
-    seed("cpu")
-    # Without a detour through op.sample_inputs, which looks at the whole stack for each sample.
-    return spread(op.sample_inputs_func(op, "cpu", dtype, wants_grad), count)
+def some(op: Any, dtype: torch.dtype, count: int = 5, wants_grad: bool = False) -> list[Arguments]:
+    """Return about `count` of the operator's samples."""
+    return spread(samples(op, dtype, 10 * count, wants_grad), count)
 
 
-def spread(found: Iterable[Any], count: int) -> list[Arguments]:
-    """Return about `count` of the samples, from first to last."""
-    taken = [arguments_of(sample) for sample in islice(found, 10 * count)]
-    return taken[:: -(-len(taken) // count)] if taken else []
-
-
-def sparse_samples(op: Any, dtype: torch.dtype, layout: torch.layout) -> list[Arguments]:
-    """Return some of the operator's samples in a sparse layout; none where PyTorch has none."""
+def some_sparse(op: Any, dtype: torch.dtype, layout: torch.layout, count: int = 5) -> list[Arguments]:
+    """Return about `count` of the operator's samples in a sparse layout; none where PyTorch has none."""
     if not op.supports_sparse_layout(layout):
         return []
     seed("cpu")
     try:
-        return spread(op.sample_inputs_sparse(layout, "cpu", dtype), 5)
+        return spread(first(op.sample_inputs_sparse(layout, "cpu", dtype), 10 * count), count)
     except (NotImplementedError, SkipTest):
         return []
 
 
-def arguments_of(sample: Any) -> Arguments:
-    return sample.input, tuple(sample.args), dict(sample.kwargs)
-
-
-def on(sample: Arguments, device: str, op: Any) -> Arguments:
-    """Return a copy of an operator's arguments on a device, but for those that it wants on the host."""
-    given, args, kwargs = place(sample, device)
-    if op.is_factory_function:
-        kwargs = {"device": device} | kwargs
-    return given, sample[1] if op.full_name in HOST_ARGUMENTS else args, kwargs
+def spread(found: list[Arguments], count: int) -> list[Arguments]:
+    """Return about `count` of the samples, from first to last."""
+    return found[:: -(-len(found) // count)] if found else []
 
 
 def call(function: Callable[..., Any], arguments: Arguments) -> Any:
