@@ -20,7 +20,6 @@
 
 #include "aten/Fallback.h"
 #include "aten/OperatorInfo.h"
-#include "aten/Recorder.h"
 #include "aten/emulation/Boxed.h"
 
 namespace openreg {
@@ -47,13 +46,7 @@ void runCompoundFallback(const c10::OperatorHandle& op, torch::jit::Stack* stack
     return;
   }
   info.counter.describe(op, *stack);
-  const auto policy = info.counter.applyPolicy();
-  const CallTimer timer(info.counter);
-  if (policy == FallbackPolicy::Cpu) {
-    emulation::runBoxed(op, info, stack, emulation::Kernel::OfOperands, emulation::Call::Memory::Copies);
-  } else if (!recordInstead(op, info, stack)) {
-    emulation::runBoxed(op, info, stack, emulation::Kernel::OfOperands);
-  }
+  runByPolicy(op, info, stack, emulation::Kernel::OfOperands);
 }
 
 // PyTorch asks for an empty tensor on one device with the scales of a tensor on another, when it copies between them.

@@ -289,8 +289,14 @@ FallbackPolicy OperatorCounter::applyPolicy() {
   return policy;
 }
 
-void runOnHost(const c10::OperatorHandle& op, const OperatorInfo& info, torch::jit::Stack* stack) {
-  emulation::runBoxed(op, info, stack, emulation::Kernel::Dense, emulation::Call::Memory::Copies);
+void runByPolicy(const c10::OperatorHandle& op, OperatorInfo& info, torch::jit::Stack* stack, emulation::Kernel kernel) {
+  const auto policy = info.counter.applyPolicy();
+  const CallTimer timer(info.counter);
+  if (policy == FallbackPolicy::Cpu) {
+    emulation::runBoxed(op, info, stack, kernel, emulation::Call::Memory::Copies);
+  } else if (!recordInstead(op, info, stack)) {
+    emulation::runBoxed(op, info, stack, kernel);
+  }
 }
 
 void runCountedFallback(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
@@ -299,15 +305,7 @@ void runCountedFallback(const c10::OperatorHandle& op, torch::jit::Stack* stack)
   TORCH_CHECK_NOT_IMPLEMENTED(
       op.hasComputedKernelForDispatchKey(c10::DispatchKey::CPU), info.counter.name(), " has no kernel on device ", c10::get_privateuse1_backend(),
       ", and PyTorch has no CPU kernel to take its place. Write one in csrc/aten/native");
-  const auto policy = info.counter.applyPolicy();
-  const CallTimer timer(info.counter);
-  if (policy == FallbackPolicy::Emulate) {
-    if (!recordInstead(op, info, stack)) {
-      emulation::runBoxed(op, info, stack);
-    }
-  } else {
-    runOnHost(op, info, stack);
-  }
+  runByPolicy(op, info, stack, emulation::Kernel::Dense);
 }
 
 void runFallback(const c10::OperatorHandle& op, torch::jit::Stack* stack) {

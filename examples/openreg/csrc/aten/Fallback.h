@@ -8,12 +8,15 @@
 namespace openreg {
 
 struct OperatorInfo;
+namespace emulation {
+enum class Kernel : uint8_t;
+}
 
 // The boxed fallback of the whole backend, and the same for a call that its caller has counted.
 void runFallback(const c10::OperatorHandle& op, torch::jit::Stack* stack);
 void runCountedFallback(const c10::OperatorHandle& op, torch::jit::Stack* stack);
 
-// Runs an operator on the host, with copies, whatever the policy is.
-void runOnHost(const c10::OperatorHandle& op, const OperatorInfo& info, torch::jit::Stack* stack);
+// Runs a call that was counted by a CPU kernel, where the policy says, and times it.
+void runByPolicy(const c10::OperatorHandle& op, OperatorInfo& info, torch::jit::Stack* stack, emulation::Kernel kernel);
 
 }  // namespace openreg

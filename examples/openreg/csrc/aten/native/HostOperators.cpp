@@ -2,6 +2,7 @@
 
 #include "aten/Fallback.h"
 #include "aten/OperatorInfo.h"
+#include "aten/emulation/Boxed.h"
 
 // Style: fallback of a single operator. These run on the host whatever the general policy is, with copies: matrix
 // decompositions are what a chip leaves to the host for longest.
@@ -13,7 +14,7 @@ void runAlwaysOnHost(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
   info.counter.countAndCheckQuiet();
   info.counter.describe(op, *stack);
   const CallTimer timer(info.counter);
-  runOnHost(op, info, stack);
+  emulation::runBoxed(op, info, stack, emulation::Kernel::Dense, emulation::Call::Memory::Copies);
 }
 
 }  // namespace
