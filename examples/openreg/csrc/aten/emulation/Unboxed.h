@@ -1,7 +1,7 @@
 #pragma once
 
 #include <ATen/core/IListRef.h>
-#include <ATen/native/CPUFallback.h>
+#include <ATen/core/dispatch/Dispatcher.h>
 
 #include <tuple>
 #include <type_traits>
@@ -165,34 +165,36 @@ void resolveGenerator(Call& call, Held& held, std::optional<at::Generator>& stor
   }
 }
 
-template <class Op, class Schema = typename Op::schema>
+// The CPU kernel on device memory, whatever the policy is. By signature, not by operator: compilers are done with half as many.
+template <class Signature>
 struct OnDevice;
 
-// The CPU kernel on device memory, whatever the policy is.
-template <class Op, class R, class... Args>
-struct OnDevice<Op, R(Args...)> {
-  static R call(Args... args) {
+template <class R, class... Args>
+struct OnDevice<R(Args...)> {
+  using Redispatch = R (*)(c10::DispatchKeySet, Args...);  // redispatch() of one of at::_ops
+
+  static R call(Redispatch redispatch, Args... args) {
     Call call(deviceAmong(args...));
     std::tuple<typename Argument<Args>::Held...> held{Argument<Args>::hold(call, args)...};
     std::optional<at::Generator> generator;
     if constexpr ((kIsGenerator<Args> || ...)) {
       std::apply([&](auto&... each) { (resolveGenerator(call, each, generator), ...); }, held);
     }
-    const auto redispatch = [&]<size_t... I>(std::index_sequence<I...>) -> R {
-      return Op::redispatch(c10::DispatchKeySet(c10::DispatchKey::CPU), Argument<Args>::pass(std::get<I>(held))...);
+    const auto run = [&]<size_t... I>(std::index_sequence<I...>) -> R {
+      return redispatch(c10::DispatchKeySet(c10::DispatchKey::CPU), Argument<Args>::pass(std::get<I>(held))...);
     };
     constexpr auto kIndices = std::index_sequence_for<Args...>();
     if constexpr (std::is_void_v<R>) {
-      call.run([&] { redispatch(kIndices); });
+      call.run([&] { run(kIndices); });
     } else if constexpr (std::is_lvalue_reference_v<R>) {
-      call.run([&] { redispatch(kIndices); });
+      call.run([&] { run(kIndices); });
       return std::get<0>(allWritten(args...));
     } else if constexpr (isTupleOfReferences(static_cast<R*>(nullptr))) {
-      call.run([&] { redispatch(kIndices); });
+      call.run([&] { run(kIndices); });
       return allWritten(args...);
     } else {
       std::optional<R> result;
-      call.run([&] { result.emplace(redispatch(kIndices)); });
+      call.run([&] { result.emplace(run(kIndices)); });
       return Result<R>::give(call, *std::move(result));
     }
   }
@@ -262,6 +264,23 @@ inline DtypeSet dtypesOf(const c10::List<std::optional<at::Tensor>>& tensors) {
   return dtypesOfEach(tensors.vec());
 }
 
+// A call that is not to pass unnoticed: timed, reported, recorded or refused.
+template <class Signature>
+struct Watched;
+
+template <class R, class... Args>
+struct Watched<R(Args...)> {
+  C10_NOINLINE static R call(OperatorCounter& counter, const char* name, const char* overload, typename OnDevice<R(Args...)>::Redispatch redispatch, Args... args) {
+    if (!counter.isOnlyTimed()) {
+      const auto op = c10::Dispatcher::singleton().findSchemaOrThrow(name, overload);
+      return c10::KernelFunction::makeFromBoxedFunction<&runCountedFallback>().call<R, Args...>(op, c10::DispatchKeySet(), args...);
+    }
+    counter.addDtypes((dtypesOf(args) | ... | DtypeSet{0}));
+    const CallTimer timer(counter);
+    return OnDevice<R(Args...)>::call(redispatch, args...);
+  }
+};
+
 template <class Op, class Schema = typename Op::schema>
 struct Emulated;
 
@@ -270,21 +289,12 @@ template <class Op, class R, class... Args>
 struct Emulated<Op, R(Args...)> {
   static R call(Args... args) {
     if (!counter.countAndCheckQuiet()) [[unlikely]] {
-      return watch(args...);
+      return Watched<R(Args...)>::call(counter, Op::name, Op::overload_name, &Op::redispatch, args...);
     }
-    return OnDevice<Op>::call(args...);
+    return OnDevice<R(Args...)>::call(&Op::redispatch, args...);
   }
 
  private:
-  C10_NOINLINE static R watch(Args... args) {
-    if (!counter.isOnlyTimed()) {
-      return at::native::call_fallback_fn_symint<&runCountedFallback, Op>::call(args...);
-    }
-    counter.addDtypes((dtypesOf(args) | ... | DtypeSet{0}));
-    const CallTimer timer(counter);
-    return OnDevice<Op>::call(args...);
-  }
-
   inline static OperatorCounter counter{Op::name, Op::overload_name};
 };
 

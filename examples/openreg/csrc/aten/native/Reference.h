@@ -55,7 +55,7 @@ struct Reference<Op, R(Args...)> {
     if (hasRecorder()) [[unlikely]] {
       return at::native::call_fallback_fn_symint<&runReferenceBoxed, Op>::call(adapt<Args>(given)...);
     }
-    return emulation::OnDevice<Op>::call(adapt<Args>(given)...);
+    return emulation::OnDevice<R(Args...)>::call(&Op::redispatch, adapt<Args>(given)...);
   }
 };
 
