@@ -16,7 +16,7 @@ constexpr c10::DispatchKeySet kCpuKeys = kInferenceKeys | c10::DispatchKeySet{c1
 
 // Making a tensor and its storage takes as long as adding two small tensors, and every operator needs some.
 constexpr size_t kKept = 8;
-thread_local std::vector<at::Tensor> kept;
+thread_local std::vector<at::Tensor> kept_aliases;
 
 c10::DataPtr kernelData(c10::StorageImpl* storage) {
   return {device::toKernelAddress(storage->mutable_data()), c10::Device(c10::kCPU)};
@@ -42,6 +42,7 @@ void describe(c10::TensorImpl* alias, c10::TensorImpl* operand) {
 
 // An alias of an earlier operand, over the new one's memory; undefined if there is none.
 at::Tensor reuse(c10::TensorImpl* operand, c10::StorageImpl* storage) {
+  auto& kept = kept_aliases;
   if (kept.empty() || operand->is_inference()) {
     return {};
   }
@@ -86,8 +87,10 @@ void recycleAlias(at::Tensor alias) noexcept {
   auto* storage = impl->unsafe_storage().unsafeGetStorageImpl();
   const bool unshared = alias.use_count() == 1 && impl->unsafe_storage().use_count() == 1 && impl->pyobj_slot()->load_pyobj() == nullptr && storage->pyobj_slot()->load_pyobj() == nullptr;
   const bool unmarked = impl->key_set() == kCpuKeys && impl->autograd_meta() == nullptr && impl->get_backend_meta() == nullptr && !impl->is_wrapped_number() && storage->allocator() == &cpuAllocator() && storage->data_ptr().get_context() == nullptr;
-  if (unshared && unmarked && kept.size() < kKept) {
-    kept.push_back(std::move(alias));
+  if (unshared && unmarked) {
+    if (auto& kept = kept_aliases; kept.size() < kKept) {
+      kept.push_back(std::move(alias));
+    }
   }
 }
 

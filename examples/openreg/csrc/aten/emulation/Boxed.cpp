@@ -1,5 +1,7 @@
 #include "aten/emulation/Boxed.h"
 
+#include <iterator>
+
 #include "aten/emulation/Values.h"
 
 namespace openreg::emulation {
@@ -11,7 +13,7 @@ c10::IValue aliasOf(Call& call, const c10::IValue& value, Call::Use use) {
   if (value.isOptionalTensorList()) {
     use = Call::Use::ReadAnywhere;  // indices
   }
-  return mapTensors(value, [&](const at::Tensor& tensor) { return call.alias(tensor, use); });
+  return mapTensors(value, [&](const at::Tensor& tensor) { return at::Tensor(call.alias(tensor, use)); });
 }
 
 std::optional<at::Generator> generatorOf(const c10::IValue& value) {
@@ -47,9 +49,8 @@ std::optional<c10::DeviceIndex> deviceOf(const OperatorInfo& info, const Stack& 
 
 Arguments bindOperands(Call& call, const OperatorInfo& info, Stack* stack) {
   const size_t count = info.written.size();
-  const auto arguments = torch::jit::last(*stack, count);
-  Arguments originals(arguments.begin(), arguments.end());
   const auto first = stack->size() - count;
+  Arguments originals(std::make_move_iterator(stack->begin() + static_cast<ptrdiff_t>(first)), std::make_move_iterator(stack->end()));
   for (size_t i = 0; i < count; ++i) {
     (*stack)[first + i] = aliasOf(call, originals[i], useOf(info, i));
   }

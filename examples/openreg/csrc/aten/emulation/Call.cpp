@@ -66,7 +66,7 @@ void Call::setDevice(const at::Tensor& operand) {
       device_ == index, "Expected all tensors to be on the same device, but found at least two devices, ", c10::Device(kDeviceType, device_), " and ", operand.device(), "!");
 }
 
-at::Tensor Call::alias(const at::Tensor& operand, Use use) {
+const at::Tensor& Call::bind(const at::Tensor& operand, Keep keep, Use use) {
   if (!operand.defined()) {
     return operand;
   }
@@ -78,30 +78,30 @@ at::Tensor Call::alias(const at::Tensor& operand, Use use) {
   }
   setDevice(operand);
   if (isCompound(operand)) [[unlikely]] {
-    return aliasCompound(operand, use);
+    return bindCompound(operand, keep, use);
   }
   const bool written = use == Use::Write;
   auto* relative = findOriginal(operand);
-  if (relative != nullptr && relative->original.is_same(operand)) {
+  if (relative != nullptr && relative->original->is_same(operand)) {
     relative->written |= written;
     return relative->alias;
   }
   const bool in_place = memory_ == Memory::InPlace && relative == nullptr;
   auto alias = in_place ? makeAlias(operand) : makeAlias(operand, relative != nullptr ? relative->alias.storage() : hostStorageFor(operand));
-  operands_.push_back({operand, std::move(alias), written});
+  operands_.push_back({hold(operand, keep), std::move(alias), written});
   return operands_.back().alias;
 }
 
-at::Tensor Call::aliasCompound(const at::Tensor& operand, Use use) {
+const at::Tensor& Call::bindCompound(const at::Tensor& operand, Keep keep, Use use) {
   for (auto& compound : compounds_) {
-    if (compound.original.is_same(operand)) {
+    if (compound.original->is_same(operand)) {
       compound.written |= use == Use::Write;
       return compound.alias;
     }
   }
-  auto result = rebuild(operand, c10::kCPU, [&](const at::Tensor& part, bool parameter) { return alias(part, parameter ? Use::ReadAnywhere : use); });
-  compounds_.push_back({operand, result, use == Use::Write});
-  return result;
+  auto result = rebuild(operand, c10::kCPU, [&](const at::Tensor& part, bool parameter) { return alias(at::Tensor(part), parameter ? Use::ReadAnywhere : use); });
+  compounds_.push_back({hold(operand, keep), std::move(result), use == Use::Write});
+  return compounds_.back().alias;
 }
 
 // The operand that is this tensor, else one that shares its memory.
@@ -111,7 +111,7 @@ Call::Operand* Call::findOriginal(const at::Tensor& tensor) {
   if (operands_.size() > kShort) {
     // Lists of parameters: hundreds of tensors, each with memory of its own.
     for (; indexed_ < operands_.size(); ++indexed_) {
-      storages_.insert(operands_[indexed_].original.unsafeGetTensorImpl()->unsafe_storage().unsafeGetStorageImpl());
+      storages_.insert(operands_[indexed_].original->unsafeGetTensorImpl()->unsafe_storage().unsafeGetStorageImpl());
     }
     if (!storages_.contains(storage)) {
       return nullptr;
@@ -119,10 +119,10 @@ Call::Operand* Call::findOriginal(const at::Tensor& tensor) {
   }
   Operand* relative = nullptr;
   for (auto& operand : operands_) {
-    if (operand.original.is_same(tensor)) {
+    if (operand.original->is_same(tensor)) {
       return &operand;
     }
-    if (operand.original.unsafeGetTensorImpl()->unsafe_storage().unsafeGetStorageImpl() == storage) {
+    if (operand.original->unsafeGetTensorImpl()->unsafe_storage().unsafeGetStorageImpl() == storage) {
       relative = &operand;
     }
   }
@@ -144,7 +144,7 @@ at::Generator Call::engine(const std::optional<at::Generator>& generator) {
 // A kernel may have given a written operand other memory (resize, set_) or another shape.
 void Call::writeBack(const Operand& operand) const {
   memory_ == Memory::InPlace ? moveBack(operand) : copyBack(operand);
-  auto* impl = operand.original.unsafeGetTensorImpl();
+  auto* impl = operand.original->unsafeGetTensorImpl();
   const auto* alias = operand.alias.unsafeGetTensorImpl();
   if (impl->sizes() != alias->sizes() || impl->strides() != alias->strides() || impl->storage_offset() != alias->storage_offset()) {
     impl->set_sizes_and_strides(alias->sizes(), alias->strides(), alias->storage_offset());
@@ -152,11 +152,11 @@ void Call::writeBack(const Operand& operand) const {
 }
 
 void Call::moveBack(const Operand& operand) const {
-  auto* storage = operand.original.storage().unsafeGetStorageImpl();
+  auto* storage = operand.original->storage().unsafeGetStorageImpl();
   auto* alias_storage = operand.alias.storage().unsafeGetStorageImpl();
   if (auto& data = alias_storage->_mutable_data_ptr_no_checks(); data.get_context() != nullptr) {
     const auto nbytes = alias_storage->nbytes();
-    const bool retagged = retag(data, operand.original.device().index());
+    const bool retagged = retag(data, operand.original->device().index());
     TORCH_INTERNAL_ASSERT(retagged, "a kernel gave its output memory that is not the device's");
     storage->set_data_ptr_noswap(std::move(data));
     storage->set_nbytes(nbytes);
@@ -164,7 +164,7 @@ void Call::moveBack(const Operand& operand) const {
 }
 
 void Call::copyBack(const Operand& operand) const {
-  auto* storage = operand.original.storage().unsafeGetStorageImpl();
+  auto* storage = operand.original->storage().unsafeGetStorageImpl();
   const auto& alias = operand.alias;
   const auto& copied = *alias.storage().unsafeGetStorageImpl();
   if (copied.nbytes() != storage->nbytes()) {
@@ -196,8 +196,8 @@ void Call::runOnCopies(c10::function_ref<void()> kernel) {
   const auto stream = currentStream(device_);
   const std::lock_guard<std::recursive_mutex> turn(turnOn(stream.unwrap()));
   for (const auto& operand : operands_) {
-    if (const size_t nbytes = spannedBytes(operand.original); nbytes > 0 && operand.original.storage().data() != nullptr) {
-      device::copyAsync(operand.alias.mutable_data_ptr(), operand.original.const_data_ptr(), nbytes, stream.handle());
+    if (const size_t nbytes = spannedBytes(*operand.original); nbytes > 0 && operand.original->storage().data() != nullptr) {
+      device::copyAsync(operand.alias.mutable_data_ptr(), operand.original->const_data_ptr(), nbytes, stream.handle());
     }
   }
   stream.synchronize();
@@ -215,7 +215,7 @@ void Call::finish() {
   }
   for (const auto& compound : compounds_) {
     if (compound.written) {
-      assign(compound.original, compound.alias, [&](const at::Tensor& part, bool) { return adopt(part); });
+      assign(*compound.original, compound.alias, [&](const at::Tensor& part, bool) { return adopt(part); });
     }
   }
 }
@@ -238,7 +238,7 @@ const Call::Operand* Call::findAlias(const at::Tensor& result) const {
 at::Tensor Call::adoptCompound(const at::Tensor& result) {
   for (const auto& compound : compounds_) {
     if (compound.alias.is_same(result)) {
-      return compound.original;
+      return *compound.original;
     }
   }
   return rebuild(result, c10::Device(kDeviceType, device_), [&](const at::Tensor& part, bool) { return adopt(part); });
@@ -261,9 +261,9 @@ at::Tensor Call::adopt(at::Tensor result) {
     if (memory_ == Memory::Copies || (data.get_context() == nullptr && data.get() != nullptr)) {
       if (const auto* operand = findAlias(result)) {
         if (operand->alias.is_same(result)) {
-          return operand->original;
+          return *operand->original;
         }
-        auto view = at::detail::make_tensor<c10::TensorImpl>(c10::Storage(operand->original.storage()), kDeviceKey, impl->dtype());
+        auto view = at::detail::make_tensor<c10::TensorImpl>(c10::Storage(operand->original->storage()), kDeviceKey, impl->dtype());
         view.unsafeGetTensorImpl()->set_sizes_and_strides(impl->sizes(), impl->strides(), impl->storage_offset());
         view.unsafeGetTensorImpl()->_set_conj(result.is_conj());
         view.unsafeGetTensorImpl()->_set_neg(result.is_neg());

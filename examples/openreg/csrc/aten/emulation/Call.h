@@ -4,6 +4,7 @@
 #include <ATen/core/List.h>
 #include <ATen/core/Tensor.h>
 #include <c10/util/FunctionRef.h>
+#include <c10/util/MaybeOwned.h>
 #include <c10/util/SmallVector.h>
 
 #include <optional>
@@ -46,8 +47,14 @@ class Call {
   };
 
   // Undefined tensors and host tensors of no dimension (numbers) pass as they are. Raises if the operands are not all on
-  // one device. One tensor has one alias, and tensors that share memory have aliases that share it: kernels check.
-  at::Tensor alias(const at::Tensor& operand, Use use = Use::Read);
+  // one device. One tensor has one alias, and tensors that share memory have aliases that share it: kernels check. The
+  // operand must live as long as this object, unless it is handed over. The reference is good until the next operand.
+  const at::Tensor& alias(const at::Tensor& operand, Use use = Use::Read) {
+    return bind(operand, Keep::Reference, use);
+  }
+  at::Tensor alias(at::Tensor&& operand, Use use = Use::Read) {
+    return bind(operand, Keep::Tensor, use);
+  }
 
   // The operands' device, or the current one if there is no operand on a device.
   c10::Device device() const {
@@ -66,15 +73,22 @@ class Call {
 
  private:
   static constexpr c10::DeviceIndex kUnknown = -1;
+  enum class Keep : uint8_t { Reference,
+                              Tensor };
+  using Kept = c10::MaybeOwned<at::Tensor>;
 
   struct Operand {
-    at::Tensor original;
+    Kept original;  // counting references takes as long as all else here
     at::Tensor alias;
     bool written;
   };
 
+  static Kept hold(const at::Tensor& operand, Keep keep) {
+    return keep == Keep::Reference ? Kept::borrowed(operand) : Kept::owned(at::Tensor(operand));
+  }
   void setDevice(const at::Tensor& operand);
-  at::Tensor aliasCompound(const at::Tensor& operand, Use use);
+  const at::Tensor& bind(const at::Tensor& operand, Keep keep, Use use);
+  const at::Tensor& bindCompound(const at::Tensor& operand, Keep keep, Use use);
   at::Tensor adoptCompound(const at::Tensor& result);
   void runOnCopies(c10::function_ref<void()> kernel);
   void finish();

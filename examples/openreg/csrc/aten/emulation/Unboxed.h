@@ -28,12 +28,12 @@ struct Argument {
 
 template <>
 struct Argument<const at::Tensor&> {
-  using Held = at::Tensor;
+  using Held = c10::MaybeOwned<at::Tensor>;
   static Held hold(Call& call, const at::Tensor& value) {
-    return call.alias(value);
+    return Held::borrowed(call.alias(value));
   }
   static const at::Tensor& pass(const Held& held) {
-    return held;
+    return *held;
   }
 };
 
@@ -102,8 +102,8 @@ struct Argument<const c10::List<std::optional<at::Tensor>>&> {
     Held held;
     held.reserve(values.size());
     for (const auto i : c10::irange(values.size())) {
-      const std::optional<at::Tensor> value = values.get(i);
-      held.push_back(value.has_value() ? std::optional<at::Tensor>(call.alias(*value, Call::Use::ReadAnywhere)) : std::nullopt);  // indices
+      std::optional<at::Tensor> value = values.get(i);
+      held.push_back(value.has_value() ? std::optional<at::Tensor>(call.alias(*std::move(value), Call::Use::ReadAnywhere)) : std::nullopt);  // indices
     }
     return held;
   }
