@@ -53,7 +53,8 @@ struct Reference<Op, R(Args...)> {
   template <class... Given>
   static R call(const Given&... given) {
     if (hasRecorder()) [[unlikely]] {
-      return at::native::call_fallback_fn_symint<&runReferenceBoxed, Op>::call(adapt<Args>(given)...);
+      const auto op = c10::Dispatcher::singleton().findSchemaOrThrow(Op::name, Op::overload_name);
+      return c10::KernelFunction::makeFromBoxedFunction<&runReferenceBoxed>().call<R, Args...>(op, c10::DispatchKeySet(), adapt<Args>(given)...);
     }
     return emulation::OnDevice<R(Args...)>::call(&Op::redispatch, adapt<Args>(given)...);
   }
