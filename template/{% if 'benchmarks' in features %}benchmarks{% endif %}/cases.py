@@ -146,6 +146,19 @@ def operators(device: str) -> Iterator[Case]:
     yield large("_foreach_add_", lambda: torch._foreach_add_(parameters, gradients, alpha=0.0))
     yield large("_foreach_norm", lambda: torch._foreach_norm(gradients))
 
+    # optimizers, told how: left alone, PyTorch takes one tensor at a time on the CPU and lists of them on devices
+    def step(make: Callable[..., torch.optim.Optimizer], count: int, *shape: int, **how: bool) -> Call:
+        wanted = [nn.Parameter(random(*shape)) for _ in range(count)]
+        for parameter in wanted:
+            parameter.grad = random(*shape)
+        return make(wanted, lr=1e-3, **how).step
+
+    yield small("SGD step", step(torch.optim.SGD, 1, 4, foreach=False))
+    yield small("Adam step", step(torch.optim.Adam, 1, 4, foreach=True))
+    yield large("SGD step", step(torch.optim.SGD, 20, 256, 256, foreach=True))
+    yield large("Adam step", step(torch.optim.Adam, 20, 256, 256, foreach=True))
+    yield large("AdamW step, fused,", step(torch.optim.AdamW, 20, 256, 256, fused=True))
+
     # operators that nobody has given a line in the list
     yield boxed("cummax", lambda: a.cummax(0))
     yield boxed("logcumsumexp", lambda: a.logcumsumexp(0))

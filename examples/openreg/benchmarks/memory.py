@@ -51,8 +51,8 @@ def main() -> None:
         for name, size in SIZES.items():
             times: dict[str, list[float]] = {"cpu": [], DEVICE: []}
             for _ in range(options.rounds):
-                for device, found in times.items():
-                    found.append(seconds(device, size, options.calls // threads, threads))
+                for where, found in times.items():
+                    found.append(seconds(where, size, options.calls // threads, threads))
             cpu, device = (statistics.median(found) * 1e6 for found in times.values())
             print(f"{name:<8} {threads:>7} {cpu:9.2f} {device:9.2f} {device / cpu:6.2f}")
 
