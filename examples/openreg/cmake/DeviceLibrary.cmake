@@ -4,6 +4,7 @@ add_subdirectory(third_party/openreg)
 set_target_properties(openreg PROPERTIES UNITY_BUILD ${COMPILE_IN_GROUPS} UNITY_BUILD_BATCH_SIZE 16)  # small files, of which this build changes none
 
 # A file at a time leaves the other cores to the precompiled headers, which most of the build has to wait for.
+set_property(GLOBAL APPEND PROPERTY JOB_POOLS library=1)
 set_target_properties(openreg PROPERTIES JOB_POOL_COMPILE library)
 
 # What of it goes into the wheel: the library, by this name in the folder lib/, and its headers. A library that the user's

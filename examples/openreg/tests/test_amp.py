@@ -6,10 +6,9 @@ from types import ModuleType
 
 import pytest
 import torch
+from compare import HALF
 from torch import nn
 from torch.nn import functional as F
-
-HALF = [torch.float16, torch.bfloat16]
 
 
 def make(device: str, dtype: torch.dtype, *shape: int) -> torch.Tensor:

@@ -73,12 +73,14 @@ class Call {
 
  private:
   static constexpr c10::DeviceIndex kUnknown = -1;
-  enum class Keep : uint8_t { Reference,
-                              Tensor };
+  enum class Keep : uint8_t {
+    Reference,
+    Tensor,
+  };
   using Kept = c10::MaybeOwned<at::Tensor>;
 
   struct Operand {
-    Kept original;  // counting references takes as long as all else here
+    Kept original;  // mostly borrowed: counting references was a quarter of what emulation adds to a small operator
     at::Tensor alias;
     bool written;
   };

@@ -2,6 +2,7 @@
 
 #include <ATen/TensorIterator.h>
 #include <ATen/core/Tensor.h>
+#include <ATen/native/CPUFallback.h>
 
 #include <optional>
 #include <type_traits>
@@ -53,8 +54,7 @@ struct Reference<Op, R(Args...)> {
   template <class... Given>
   static R call(const Given&... given) {
     if (hasRecorder()) [[unlikely]] {
-      const auto op = c10::Dispatcher::singleton().findSchemaOrThrow(Op::name, Op::overload_name);
-      return c10::KernelFunction::makeFromBoxedFunction<&runReferenceBoxed>().call<R, Args...>(op, c10::DispatchKeySet(), adapt<Args>(given)...);
+      return at::native::call_fallback_fn_symint<&runReferenceBoxed, Op>::call(adapt<Args>(given)...);
     }
     return emulation::OnDevice<R(Args...)>::call(&Op::redispatch, adapt<Args>(given)...);
   }
