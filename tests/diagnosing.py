@@ -12,7 +12,7 @@ from torch_backend.doctor import Check
 from torch_backend.doctor.diagnosis import FAMILIES
 from torch_backend.environment import Environment
 
-from .conftest import ROOT
+from .running import ROOT
 
 EXAMPLE = ROOT / "examples" / "openreg"
 

@@ -23,9 +23,8 @@ from pathlib import Path
 from torch_backend.environment import Environment, create_environment
 from torch_backend.trees import project_files
 
-from .running import IDENTITY, git
+from .running import IDENTITY, ROOT, git
 
-ROOT = Path(__file__).resolve().parents[1]
 FOLDER = ROOT / "build" / "first_hour"
 TRANSCRIPT = "transcript.txt"
 HEADING = "## A vendor's first hour"

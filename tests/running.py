@@ -13,6 +13,8 @@ from torch_backend.environment import Environment
 from torch_backend.render import Tree, write_file
 from torch_backend.trees import read_project
 
+ROOT = Path(__file__).resolve().parents[1]
+
 # git with a name, and without the settings of whoever runs the tests.
 IDENTITY = {
     "GIT_CONFIG_GLOBAL": os.devnull,

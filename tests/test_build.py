@@ -28,8 +28,8 @@ from torch_backend.render import render_tree
 from torch_backend.source import Source
 from torch_backend.trees import read_project
 
-from .conftest import BUILT, MATRIX, ROOT, answers_of
-from .running import build_wheel, checked, install_wheel, sync
+from .conftest import BUILT, MATRIX, answers_of
+from .running import ROOT, build_wheel, checked, install_wheel, sync
 
 pytestmark = pytest.mark.build
 

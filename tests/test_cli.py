@@ -8,7 +8,8 @@ import pytest
 from click.testing import CliRunner, Result
 from torch_backend.cli import main
 
-from .conftest import ROOT, answers_of
+from .conftest import answers_of
+from .running import ROOT
 
 
 def run(*arguments: str) -> Result:

@@ -17,8 +17,8 @@ import yaml
 from identify import identify
 from torch_backend.source import Source
 
-from .conftest import MATRIX, ROOT, render_into
-from .running import commit_all
+from .conftest import MATRIX, render_into
+from .running import ROOT, commit_all
 
 TARGETS = {
     *("help", "setup", "hooks", "build", "develop", "install", "wheel", "clean", "docs", "benchmark"),

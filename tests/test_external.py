@@ -21,8 +21,7 @@ from torch_backend.seam import read_seam
 from torch_backend.source import Source
 from torch_backend.trees import read_project
 
-from .conftest import ROOT
-from .running import build_wheel, checked, install_wheel, sync
+from .running import ROOT, build_wheel, checked, install_wheel, sync
 
 STANDIN = ROOT / "tests" / "standin"
 SCRATCH = ROOT / "build" / "tests" / "external"

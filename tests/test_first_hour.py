@@ -8,7 +8,6 @@ import pytest
 import yaml
 from torch_backend.environment import Environment
 
-from .conftest import ROOT
 from .first_hour import (
     ADDRESS,
     KEPT,
@@ -20,7 +19,7 @@ from .first_hour import (
     first_hour,
     shorten,
 )
-from .running import git
+from .running import ROOT, git
 
 # In the order in which the hour goes on; other commands are between them.
 MILESTONES = (

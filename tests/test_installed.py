@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from .conftest import ROOT, answers_of, write_repository
-from .running import IDENTITY, checked, commit_all, git
+from .conftest import answers_of, write_repository
+from .running import IDENTITY, ROOT, checked, commit_all, git
 from .versions import EVENT, STREAM
 
 PACKAGING = ("pyproject.toml", "hatch_build.py", "README.md", "LICENSE", ".gitignore", "migrations.yml", "CHANGELOG.md")

@@ -11,8 +11,8 @@ from torch_backend.cli import main
 from torch_backend.environment import Environment
 from torch_backend.operators import fits
 
-from .conftest import ROOT
 from .fakes import fake_torch, install
+from .running import ROOT
 
 EXAMPLE = ROOT / "examples" / "openreg"
 

@@ -11,8 +11,8 @@ import yaml
 from torch_backend import migrations
 from torch_backend.errors import UserError
 
-from .conftest import ROOT, answers_of
-from .running import commit_all, git
+from .conftest import answers_of
+from .running import ROOT, commit_all, git
 from .test_cli import run
 from .versions import Template, edit, originals, project, template
 

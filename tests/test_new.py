@@ -12,8 +12,8 @@ from torch_backend.errors import UserError
 from torch_backend.new import describe, vendor_from
 from torch_backend.render import create_project
 
-from .conftest import ROOT, answers_of
-from .running import IDENTITY, git
+from .conftest import answers_of
+from .running import IDENTITY, ROOT, git
 from .test_cli import run
 from .versions import Template, originals, template, with_a_signal_at_call
 

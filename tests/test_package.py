@@ -6,8 +6,7 @@ import sys
 import zipfile
 from pathlib import Path
 
-from .conftest import ROOT
-from .running import checked
+from .running import ROOT, checked
 
 
 def test_wheel_holds_the_template(tmp_path: Path) -> None:

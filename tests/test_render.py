@@ -19,7 +19,8 @@ from torch_backend.formatting import format_cpp
 from torch_backend.layout import FEATURES
 from torch_backend.source import Source
 
-from .conftest import ROOT, answers_of, render_into, text_files
+from .conftest import answers_of, render_into, text_files
+from .running import ROOT, commit_all
 
 # The prefix of the example's C API.
 PREFIX = re.compile(r"(?<![A-Za-z0-9])or(?=[A-Z][a-z])|(?<![A-Za-z0-9_])OR_(?=[A-Z])")
@@ -211,8 +212,6 @@ def test_copier_command_needs_no_trust(source: Source, tmp_path: Path, defaults:
 
 def test_what_copier_copy_of_this_repository_gives(tmp_path: Path, source: Source) -> None:
     """A clone renders as the snapshots of the other tests do."""
-    from .running import commit_all
-
     repository = tmp_path / "repository"
     shutil.copytree(source.root, repository)
     shutil.copy2(ROOT / ".gitattributes", repository)

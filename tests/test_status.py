@@ -20,7 +20,8 @@ from torch_backend.registered import registrations
 from torch_backend.seam import read_seam
 from torch_backend.source import Source
 
-from .conftest import ROOT, render_into
+from .conftest import render_into
+from .running import ROOT
 
 EXAMPLE = ROOT / "examples" / "openreg"
 

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from .conftest import ROOT, render_into, write_repository
-from .running import commit_all, git
+from .conftest import render_into, write_repository
+from .running import ROOT, commit_all, git
 
 STREAM = "csrc/runtime/Stream.h"
 EVENT = "csrc/runtime/Event.h"
