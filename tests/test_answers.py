@@ -12,13 +12,23 @@ from torch_backend.layout import FEATURES
 from torch_backend.render import trace
 from torch_backend.source import Source
 
-from .conftest import answers_of
+from .conftest import answers_of, render_into
 
-Render = Callable[..., Path]
+Answer = Callable[..., Path]
 
 
-def test_defaults(render: Render) -> None:
-    answers = answers_of(render())
+@pytest.fixture
+def answer(questions: Source, tmp_path: Path) -> Answer:
+    """Renders nothing but the answers that come of the given ones."""
+
+    def call(**answers: Any) -> Path:
+        return render_into(questions, tmp_path / "project", **answers)
+
+    return call
+
+
+def test_defaults(answer: Answer) -> None:
+    answers = answers_of(answer())
     del answers["_src_path"]
     assert answers == {
         "vendor_name": "Acme",
@@ -40,8 +50,8 @@ def test_defaults(render: Render) -> None:
     }
 
 
-def test_an_emulator_is_not_asked_about_where_there_is_none(render: Render) -> None:
-    asked = answers_of(render(device_library="external")).keys()
+def test_an_emulator_is_not_asked_about_where_there_is_none(answer: Answer) -> None:
+    asked = answers_of(answer(device_library="external")).keys()
     assert not asked & {"sdk_name", "sdk_prefix", "num_devices", "device_memory"}
 
 
@@ -59,15 +69,15 @@ def test_an_emulator_is_not_asked_about_where_there_is_none(render: Render) -> N
         ("A Very Long Vendor Name For A Chip", "a_very_long_vendor_name_for_a", "averylongsim"),
     ],
 )
-def test_names_follow_from_the_vendor_name(source: Source, vendor: str, device: str, prefix: str) -> None:
-    values = trace(source, {"vendor_name": vendor}).values
+def test_names_follow_from_the_vendor_name(questions: Source, vendor: str, device: str, prefix: str) -> None:
+    values = trace(questions, {"vendor_name": vendor}).values
     assert (values["device_name"], values["sdk_prefix"]) == (device, prefix)
     assert values["package_name"] == f"torch_{device}"
     assert values["sdk_name"] == f"{device}_sim"
 
 
-def test_derived_values(source: Source) -> None:
-    values = trace(source, {"vendor_name": "Acme", "license": "proprietary", "author": 'A "B" É'}).values
+def test_derived_values(questions: Source) -> None:
+    values = trace(questions, {"vendor_name": "Acme", "license": "proprietary", "author": 'A "B" É'}).values
     assert values["package_macro"] == "TORCH_ACME"
     assert values["sdk_macro"] == "ACME_SIM"
     assert values["torch_requirement"] == ">=2.13,<2.14"
@@ -201,14 +211,14 @@ def _name(value: object) -> str:
 
 
 @pytest.mark.parametrize(("question", "value"), GOOD, ids=_name)
-def test_accepted(render: Render, question: str, value: Any) -> None:
-    assert answers_of(render(**{question: value}))[question] == value
+def test_accepted(answer: Answer, question: str, value: Any) -> None:
+    assert answers_of(answer(**{question: value}))[question] == value
 
 
 @pytest.mark.parametrize(("question", "value", "advice"), BAD, ids=_name)
-def test_refused(render: Render, tmp_path: Path, question: str, value: Any, advice: str) -> None:
+def test_refused(answer: Answer, tmp_path: Path, question: str, value: Any, advice: str) -> None:
     with pytest.raises(ValueError, match=re.escape(advice)):
-        render(**{question: value})
+        answer(**{question: value})
     assert not (tmp_path / "project").exists()
 
 
