@@ -76,6 +76,7 @@ def test_added_operators(example: Example, monkeypatch: pytest.MonkeyPatch, capf
     shutil.rmtree(folder / "venv", ignore_errors=True)
     environment = create_environment(folder / "venv")
     monkeypatch.delenv("PYTHONPATH", raising=False)
+    monkeypatch.setenv("SKBUILD_CMAKE_DEFINE", "WARNINGS_AS_ERRORS=ON")  # as test_build.py, so that it is in ccache
     for name, value in environment.variables({"TORCH_DEVICE_BACKEND_AUTOLOAD": "1"}).items():
         monkeypatch.setenv(name, value)
 
