@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
-import sys
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -72,10 +71,13 @@ def sync(tree: Tree, folder: Path) -> None:
             write_file(folder / name, file)
 
 
-def build_wheel(project: Path, wheels: Path, env: Mapping[str, str]) -> Path:
-    """Compiles a project, warnings being errors; the wheel is alone in its folder."""
+def build_wheel(project: Path, wheels: Path, environment: Environment, env: Mapping[str, str]) -> Path:
+    """Compiles a project, warnings being errors; the wheel is alone in its folder.
+
+    What the compiler cache holds is found again if the environment lies where others do: beside its project.
+    """
     shutil.rmtree(wheels, ignore_errors=True)
-    pip = (sys.executable, "-m", "pip", "--quiet", "--disable-pip-version-check")
+    pip = (environment.python, "-m", "pip", "--quiet", "--disable-pip-version-check")
     options = ("--no-build-isolation", "--no-deps", "--no-cache-dir", "--wheel-dir", wheels)
     strict = "--config-settings=cmake.define.WARNINGS_AS_ERRORS=ON"
     checked(*pip, "wheel", *options, strict, ".", cwd=project, env=env)

@@ -89,7 +89,7 @@ def built(request: pytest.FixtureRequest, source: Source, example: Example) -> B
     shutil.rmtree(folder / "venv", ignore_errors=True)
     environment = create_environment(folder / "venv")
     env = environment.variables({"TORCH_DEVICE_BACKEND_AUTOLOAD": "0"})
-    wheel = build_wheel(project, folder / "wheels", env)
+    wheel = build_wheel(project, folder / "wheels", environment, env)
     install_wheel(wheel, environment, env)
     return Built(name, project, wheel, environment, answers_of(project))
 

@@ -60,7 +60,7 @@ def _install(tree: Tree, environment: Environment, **variables: str) -> Path:
     folder = SCRATCH / "project"
     sync(tree, folder)
     env = environment.variables({"TORCH_DEVICE_BACKEND_AUTOLOAD": "0"} | variables)
-    install_wheel(build_wheel(folder, SCRATCH / "wheels", env), environment, env)
+    install_wheel(build_wheel(folder, SCRATCH / "wheels", environment, env), environment, env)
     return folder
 
 
