@@ -235,8 +235,9 @@ def _test_sdk(built: Built, folder: str, *options: str) -> None:
     checked("cmake", "--build", build, cwd=SCRATCH, env=env)
     if "GoogleTest was not found" in configured and not os.environ.get("REQUIRE_GTEST"):
         pytest.skip("GoogleTest is not installed")
-    options = ("--output-on-failure", "--no-tests=error", "--parallel", "4")  # they mostly wait
-    out = checked("ctest", "--test-dir", build, *options, cwd=SCRATCH, env=env)
+    four_at_once = ("--parallel", "4")  # they mostly wait
+    test = ("ctest", "--test-dir", build, "--output-on-failure", "--no-tests=error", *four_at_once)
+    out = checked(*test, cwd=SCRATCH, env=env)
     print(out[-600:])
 
 

@@ -2,6 +2,7 @@
 
 The server is this file, run as a script. It has imported torch, and no backend. For each request it forks a process that
 goes on where ``import torch`` would: in the environment that is asked for, it loads the backends or leaves them alone.
+The fork server of multiprocessing would not do: its processes skip what Python does at their end, which tests look at.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import os
 import signal
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from types import ModuleType
@@ -29,18 +31,22 @@ class ForkServer:
         self._server.communicate()
 
     def run(self, code: str, cwd: Path, env: dict[str, str], limit: int) -> subprocess.CompletedProcess[str]:
-        """Return what subprocess.run would for ``python -c code``; after `limit` seconds, SIGALRM ends the process."""
+        """Return what subprocess.run would for ``python -c code``, or raise TimeoutExpired after `limit` seconds."""
         assert self._server.stdin is not None and self._server.stdout is not None
         with TemporaryDirectory() as folder:
             streams = [Path(folder) / name for name in ("stdout", "stderr")]
             request = {"code": code, "cwd": str(cwd), "env": env, "streams": list(map(str, streams)), "limit": limit}
-            self._server.stdin.write(json.dumps(request) + "\n")
-            self._server.stdin.flush()
+            with suppress(BrokenPipeError):  # then there is no answer
+                self._server.stdin.write(json.dumps(request) + "\n")
+                self._server.stdin.flush()
             answer = self._server.stdout.readline()
             if not answer:
                 raise RuntimeError(f"the server of test processes ended with {self._server.wait()}")
             out, err = (path.read_text(encoding="utf-8", errors="replace") for path in streams)
-        return subprocess.CompletedProcess([sys.executable, "-c", code], int(answer), out, err)
+        command = [sys.executable, "-c", code]
+        if int(answer) == -signal.SIGALRM:
+            raise subprocess.TimeoutExpired(command, limit, out, err)
+        return subprocess.CompletedProcess(command, int(answer), out, err)
 
 
 def serve() -> None:
