@@ -2,6 +2,7 @@
 #include <ATen/ops/empty.h>
 #include <torch/library.h>
 
+#include "aten/emulation/Compound.h"
 #include "runtime/CachingAllocator.h"
 #include "runtime/Storage.h"
 #include "runtime/Stream.h"
@@ -62,6 +63,17 @@ at::Tensor& setEmpty(at::Tensor& self) {
   return setStorageOffset(self, fresh.storage(), 0, {0}, {});
 }
 
+bool isPlainTensor(const at::Tensor& tensor) {
+  return (tensor.is_cpu() || tensor.device().type() == kDeviceType) && tensor.layout() == c10::kStrided && !emulation::isCompound(tensor);
+}
+
+// Whether `self` can take over the shape and the storage of `from` and stay the same object. Module.to and assignments to
+// `tensor.data` ask. PyTorch's own answer knows the devices in its tree only; with `false`, Module.to replaces each Parameter
+// by a new one: tied weights come apart, and an optimizer that was made before trains parameters that nobody uses.
+bool hasCompatibleShallowCopyType(const at::Tensor& self, const at::Tensor& from) {
+  return isPlainTensor(self) && isPlainTensor(from);
+}
+
 // Keeps the memory from being reused before the stream has passed this point.
 void recordStream(at::Tensor& self, c10::Stream stream) {
   cachingAllocator().recordStream(self.storage().data_ptr(), Stream(stream));
@@ -70,6 +82,7 @@ void recordStream(at::Tensor& self, c10::Stream stream) {
 }  // namespace
 
 TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
+  m.impl("_has_compatible_shallow_copy_type", TORCH_FN(hasCompatibleShallowCopyType));
   m.impl("record_stream", TORCH_FN(recordStream));
   m.impl("resize_", TORCH_FN(resize_));
   m.impl("set_", TORCH_FN(setEmpty));
