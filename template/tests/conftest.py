@@ -7,6 +7,7 @@ import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import pytest
 import torch
@@ -69,6 +70,24 @@ def _same_device_and_stream_after_the_test() -> Iterator[None]:
     stream = MODULE.current_stream()
     yield
     assert (MODULE.current_device(), MODULE.current_stream()) == (index, stream)
+
+
+Define = Callable[[str, Callable[..., Any]], Any]
+
+
+@pytest.fixture
+def define() -> Iterator[Define]:
+    """Define an operator whose only kernel is a Python function for the CPU: ``define(schema, kernel)`` returns it."""
+    library = torch.library.Library("python_kernels", "FRAGMENT")
+
+    def add(schema: str, kernel: Callable[..., Any]) -> Any:
+        name = schema.partition("(")[0]
+        library.define(schema)
+        library.impl(name, kernel, "CPU")
+        return getattr(torch.ops.python_kernels, name)
+
+    yield add
+    library._destroy()
 
 
 RunPython = Callable[..., subprocess.CompletedProcess[str]]

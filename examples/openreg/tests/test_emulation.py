@@ -18,21 +18,6 @@ pytestmark = pytest.mark.needs("emulation")
 MiB = 1 << 20
 
 
-@pytest.fixture
-def define() -> Iterator[Callable[[str, Callable[..., Any]], Any]]:
-    """Define an operator with a CPU kernel only: ``define(schema, kernel)`` returns it."""
-    library = torch.library.Library("emulation_tests", "FRAGMENT")
-
-    def add(schema: str, kernel: Callable[..., Any]) -> Any:
-        name = schema.partition("(")[0]
-        library.define(schema)
-        library.impl(name, kernel, "CPU")
-        return getattr(torch.ops.emulation_tests, name)
-
-    yield add
-    library._destroy()
-
-
 @pytest.fixture(autouse=True)
 def _no_garbage_collection() -> Iterator[None]:
     """What a test before this one left, in the cycles of its exceptions, shall not be freed while memory is counted."""
@@ -100,26 +85,28 @@ def test_scratch_memory_is_given_back(device: str, device_module: ModuleType) ->
         assert device_module.memory_allocated() == before
 
 
-def test_out_of_memory_within_a_kernel(define: Any, device: str, device_module: ModuleType) -> None:
-    empty = define("empty(Tensor x, int n) -> Tensor", lambda x, n: torch.empty(n, dtype=torch.uint8))
+def empty_by_kernel(device: str, nbytes: int) -> Tensor:
+    """Return memory that a kernel of PyTorch's allocates on the device and does not write."""
+    return torch._empty_affine_quantized([nbytes], scale=1.0, zero_point=0, dtype=torch.quint8, device=device)
+
+
+def test_out_of_memory_within_a_kernel(device: str, device_module: ModuleType) -> None:
     _, total = device_module.mem_get_info()
     x = torch.ones(1, device=device)
     before = device_module.memory_allocated()
     with pytest.raises(torch.OutOfMemoryError):
-        empty(x, 2 * total)
+        empty_by_kernel(device, 2 * total)
     with pytest.raises(torch.OutOfMemoryError):
         torch.erfinv(x.expand(total))
     assert device_module.memory_allocated() == before
     assert (x + 1).item() == 2
 
 
-def test_the_cache_is_given_up_within_a_kernel(define: Any, device: str, device_module: ModuleType) -> None:
-    empty = define("empty(Tensor x, int n) -> Tensor", lambda x, n: torch.empty(n, dtype=torch.uint8))
+def test_the_cache_is_given_up_within_a_kernel(device: str, device_module: ModuleType) -> None:
     _, total = device_module.mem_get_info()
-    x = torch.ones(1, device=device)
     torch.empty(total // 5 * 3, dtype=torch.uint8, device=device)
     assert device_module.memory_reserved() >= total // 5 * 3
-    assert empty(x, total // 5 * 4).nbytes == total // 5 * 4
+    assert empty_by_kernel(device, total // 5 * 4).nbytes == total // 5 * 4
     device_module.empty_cache()
 
 
@@ -251,24 +238,6 @@ def test_kernels_call_operators(define: Any, device: str) -> None:
     x = torch.randn(4, 4)
     expected = torch.linalg.inv(x @ x.t() + torch.eye(4)) * 6
     torch.testing.assert_close(nested(x.to(device)).cpu(), expected)
-
-
-def test_memory_that_a_kernel_keeps(define: Any, device: str, device_module: ModuleType) -> None:
-    kept: list[Tensor] = []
-
-    def kernel(x: Tensor) -> Tensor:
-        kept.append(x * 2)
-        return kept[-1] + 1
-
-    keep = define("keep(Tensor x) -> Tensor", kernel)
-    before = device_module.memory_allocated()
-    y = keep(torch.ones(MiB, device=device))
-    assert (kept[0][-1].item(), y[-1].item()) == (2, 3)
-    del y
-    thread = threading.Thread(target=kept.clear)
-    thread.start()
-    thread.join()
-    assert device_module.memory_allocated() == before
 
 
 # Kernels that raise

@@ -1,3 +1,4 @@
+#include <ATen/MemoryOverlap.h>
 #include <ATen/native/Resize.h>
 #include <ATen/ops/copy_ops.h>
 #include <ATen/ops/copy_native.h>
@@ -53,7 +54,10 @@ bool recordCopy(const at::Tensor& dst, const at::Tensor& src) {
 // Dtypes, strides, conjugation and negation are the kernel's affair as long as both sides are on one device.
 void copyOnDevice(at::Tensor& dst, const at::Tensor& src) {
   if (isPlain(dst, src)) {
-    copyBytes(dst, src, currentStreamHandle(dst.device().index()));
+    if (dst.const_data_ptr() != src.const_data_ptr()) {  // else nothing to do
+      at::assert_no_partial_overlap(dst, src);
+      copyBytes(dst, src, currentStreamHandle(dst.device().index()));
+    }
     return;
   }
   if (hasRecorder() && recordCopy(dst, src)) [[unlikely]] {

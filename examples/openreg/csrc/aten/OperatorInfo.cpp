@@ -45,6 +45,7 @@ bool isOfKind(const c10::Argument& argument, c10::TypeKind kind) {
 OperatorInfo::OperatorInfo(const c10::OperatorHandle& op)
     : counter(OperatorCounter::of(op.operator_name())),
       has_cpu_kernel(op.hasComputedKernelForDispatchKey(c10::DispatchKey::CPU)),
+      of_pytorch(op.operator_name().getNamespace() == "aten"),
       host_operands(std::find(kHostOperands.begin(), kHostOperands.end(), op.operator_name().name) != kHostOperands.end()) {
   const auto& arguments = op.schema().arguments();
   for (size_t i = 0; i < arguments.size(); ++i) {

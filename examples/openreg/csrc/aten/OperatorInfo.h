@@ -16,6 +16,7 @@ struct OperatorInfo {
 
   OperatorCounter& counter;
   bool has_cpu_kernel;
+  bool of_pytorch;  // not a program's own, whose kernel may be a Python function
   bool host_operands;  // takes tensors that stay on the host (lengths, batch sizes) beside the device's
   std::vector<bool> written;  // for each argument: is it written?
   std::vector<int> source;  // for each result: the argument that it is, or kFresh

@@ -3,6 +3,7 @@
 #include <openreg/openreg.h>
 
 #include "device/Error.h"
+#include "device/Waiting.h"
 
 namespace openreg::device {
 namespace {
@@ -56,6 +57,7 @@ void setCurrent(int index) {
 }
 
 void synchronize(int index) {
+  const Waiting waiting;
   const ScopedDevice scope(index);
   DEVICE_CHECK(orDeviceSynchronize());
 }

@@ -2,6 +2,7 @@
 
 #include "device/Error.h"
 #include "device/Handles.h"
+#include "device/Waiting.h"
 
 namespace openreg::device {
 EventHandle createEvent(bool timing) {
@@ -35,6 +36,7 @@ bool queryEvent(EventHandle event) {
 }
 
 void synchronizeEvent(EventHandle event) {
+  const Waiting waiting;
   DEVICE_CHECK(orEventSynchronize(unwrapEvent(event)));
 }
 

@@ -2,6 +2,7 @@
 
 #include "device/Error.h"
 #include "device/Handles.h"
+#include "device/Waiting.h"
 
 namespace openreg::device {
 namespace {
@@ -43,6 +44,7 @@ GraphExecHandle instantiateGraph(GraphHandle graph) {
 }
 
 void launchGraph(GraphExecHandle exec, StreamHandle stream) {
+  const Waiting waiting;
   DEVICE_CHECK(orGraphLaunch(static_cast<orGraphExec_t>(exec), unwrap(stream)));
 }
 

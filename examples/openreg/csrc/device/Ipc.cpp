@@ -8,6 +8,7 @@
 
 #include "device/Error.h"
 #include "device/Handles.h"
+#include "device/Waiting.h"
 
 namespace openreg::device {
 namespace {
@@ -40,6 +41,7 @@ void* openMemory(const std::string& handle) {
 }
 
 void closeMemory(void* pointer) {
+  const Waiting waiting;
   DEVICE_CHECK(orIpcCloseMemHandle(pointer));
 }
 

@@ -4,6 +4,7 @@
 
 #include "device/Error.h"
 #include "device/Handles.h"
+#include "device/Waiting.h"
 
 namespace openreg::device {
 namespace {
@@ -13,10 +14,12 @@ thread_local constinit StreamHandle running_stream = nullptr;
 }  // namespace
 
 void launchKernel(KernelFunction kernel, const void* arguments, size_t size, StreamHandle stream) {
+  const Waiting waiting;
   DEVICE_CHECK(orLaunchKernel(kernel, arguments, size, unwrap(stream)));
 }
 
 void launchInline(KernelFunction kernel, void* arguments, StreamHandle stream) {
+  const Waiting waiting;
   auto* const outer = std::exchange(running_stream, stream);
   const auto code = orLaunchKernelInline(kernel, arguments, unwrap(stream));
   running_stream = outer;

@@ -17,9 +17,9 @@ using KernelFunction = void (*)(void* arguments);
 // copyable and must not point to the caller's stack. Returns before the kernel has run, or after, as the stream decides.
 BACKEND_API void launchKernel(KernelFunction kernel, const void* arguments, size_t size, StreamHandle stream);
 
-// Waits for everything submitted to the stream before, then runs on the calling thread and returns when done. This is
-// how PyTorch's CPU kernels run on the emulated device: they need the caller's thread-local state.
-// A device without a processor that shares the host's code has no such call; delete it together with aten/emulation.
+// Waits for everything submitted to the stream before, then runs on the calling thread and returns when done. The stream is held
+// meanwhile: what others submit to it runs later. PyTorch's CPU kernels run like this, because they need the caller's thread-local
+// state: in place on the emulated device, or on copies in host memory, which go to and fro on other streams.
 BACKEND_API void launchInline(KernelFunction kernel, void* arguments, StreamHandle stream);
 
 // The stream whose kernel this thread is running by launchInline; nullptr outside of one. Such a thread must not wait for

@@ -2,6 +2,7 @@
 
 #include "device/Error.h"
 #include "device/Handles.h"
+#include "device/Waiting.h"
 
 namespace openreg::device {
 void* allocate(size_t nbytes) {
@@ -16,6 +17,7 @@ void* allocate(size_t nbytes) {
 }
 
 void release(void* pointer) {
+  const Waiting waiting;
   DEVICE_CHECK(orFree(pointer));
 }
 
@@ -35,10 +37,12 @@ void hostRelease(void* pointer) {
 }
 
 void copyAsync(void* dst, const void* src, size_t nbytes, StreamHandle stream) {
+  const Waiting waiting;
   DEVICE_CHECK(orMemcpyAsync(dst, src, nbytes, orMemcpyDefault, unwrap(stream)));
 }
 
 void memsetAsync(void* dst, int value, size_t nbytes, StreamHandle stream) {
+  const Waiting waiting;
   DEVICE_CHECK(orMemsetAsync(dst, value, nbytes, unwrap(stream)));
 }
 

@@ -2,6 +2,7 @@
 
 #include "device/Error.h"
 #include "device/Handles.h"
+#include "device/Waiting.h"
 
 namespace openreg::device {
 StreamHandle createStream(int priority) {
@@ -21,6 +22,7 @@ bool queryStream(StreamHandle stream) {
 }
 
 void synchronizeStream(StreamHandle stream) {
+  const Waiting waiting;
   DEVICE_CHECK(orStreamSynchronize(unwrap(stream)));
 }
 

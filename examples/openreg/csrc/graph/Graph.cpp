@@ -8,6 +8,7 @@
 
 #include "aten/Recorder.h"
 #include "device/Launch.h"
+#include "device/Waiting.h"
 #include "graph/Recorder.h"
 #include "runtime/CachingAllocator.h"
 #include "runtime/Guard.h"
@@ -184,7 +185,7 @@ void Graph::debug_dump(const std::string& path) {
 
 void Graph::add(std::unique_ptr<RecordedCall> call, device::StreamHandle stream) {
   const RecordedCall* const address = call.get();
-  const std::lock_guard<std::mutex> guard(mutex_);
+  const auto guard = device::lockMutex(mutex_);
   calls_.push_back(std::move(call));
   device::launchKernel(runCall, &address, sizeof(address), stream);
 }

@@ -161,6 +161,7 @@ bool record(const c10::OperatorHandle& op, const OperatorInfo& info, Stack* stac
   auto results = makeResults(info, meta, arguments, c10::Device(kDeviceType, index), aliases);
   emulation::Call call(index);
   emulation::bindOperands(call, info, &arguments);
+  call.releaseAliases();
 
   graph->add(std::make_unique<RecordedCall>(op, std::move(arguments), std::move(aliases)), stream);
   torch::jit::drop(*stack, info.written.size());

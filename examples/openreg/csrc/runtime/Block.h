@@ -3,6 +3,7 @@
 #include <c10/core/CachingDeviceAllocator.h>
 #include <c10/core/Stream.h>
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -42,6 +43,7 @@ struct Block {
   bool allocated = false;
   bool binned = false;
   bool oversize = false;  // its present user counts as an oversize allocation
+  std::atomic<int> other_owners{0};  // that have to let it go too before it is free
   int pending_events = 0;
   uint64_t freed_at = 0;  // in the order in which blocks of the device were freed
   Block* previous = nullptr;

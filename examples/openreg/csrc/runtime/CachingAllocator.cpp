@@ -36,8 +36,22 @@ Block* CachingAllocator::allocateBlock(c10::DeviceIndex index, size_t nbytes) {
   return block;
 }
 
+bool CachingAllocator::addOwner(const c10::DataPtr& data) noexcept {
+  if (data.get_deleter() != &deleteBlock) {
+    return false;
+  }
+  static_cast<Block*>(data.get_context())->other_owners.fetch_add(1, std::memory_order_relaxed);
+  return true;
+}
+
 void CachingAllocator::deleteBlock(void* context) {
   auto* block = static_cast<Block*>(context);
+  if (block->other_owners.load(std::memory_order_acquire) > 0) [[unlikely]] {
+    if (block->other_owners.fetch_sub(1, std::memory_order_acq_rel) > 0) {
+      return;
+    }
+    block->other_owners.store(0, std::memory_order_relaxed);
+  }
   auto& cache = cachingAllocator().cache(block->device);
   if (C10_UNLIKELY(c10::memoryProfilingEnabled())) {
     const auto stats = cache.stats();

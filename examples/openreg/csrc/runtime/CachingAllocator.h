@@ -31,6 +31,10 @@ class BACKEND_API CachingAllocator final : public c10::DeviceAllocator {
   // A block without an owner, for callers that build the DataPtr themselves; nbytes must not be 0. deleteBlock frees it.
   Block* allocateBlock(c10::DeviceIndex index, size_t nbytes);
   static void deleteBlock(void* block);
+
+  // One more owner for memory that this allocator made: a second DataPtr with the same context and deleteBlock may be built
+  // then, and the memory is freed with the last of them. False, without an effect, for memory of another origin.
+  static bool addOwner(const c10::DataPtr& data) noexcept;
   static void* blockAddress(const Block* block);
 
   // nullptr: a DataPtr's context is the block, not its address, so PyTorch's raw interface does not apply.

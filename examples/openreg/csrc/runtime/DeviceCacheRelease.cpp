@@ -6,6 +6,7 @@
 
 #include "device/Launch.h"
 #include "device/Memory.h"
+#include "device/Waiting.h"
 #include "runtime/BlockSize.h"
 #include "runtime/DeviceCache.h"
 #include "runtime/MemoryStats.h"
@@ -110,7 +111,7 @@ DeviceCache::Lock DeviceCache::lockRelease(Lock& lock) {
     return Lock(release_mutex_, std::try_to_lock);
   }
   lock.unlock();
-  Lock releasing(release_mutex_);
+  auto releasing = device::lockMutex(release_mutex_);
   lock.lock();
   return releasing;
 }

@@ -4,6 +4,7 @@
 
 #include "device/Graph.h"
 #include "device/Memory.h"
+#include "device/Waiting.h"
 #include "runtime/Event.h"
 #include "runtime/Stream.h"
 
@@ -49,7 +50,13 @@ struct HostAllocatorImpl final : at::CachingHostAllocatorImpl<c10::Stream, Event
 
 void deleteHostBlock(void* context);
 
-using HostAllocator = at::CachingHostAllocatorInterface<HostAllocatorImpl, deleteHostBlock>;
+struct HostAllocator final : at::CachingHostAllocatorInterface<HostAllocatorImpl, deleteHostBlock> {
+  // Giving pinned memory back may wait for the device, with PyTorch's locks held: the GIL has to go before these are taken.
+  void empty_cache() override {
+    const device::Waiting waiting;
+    CachingHostAllocatorInterface::empty_cache();
+  }
+};
 
 HostAllocator& instance() {
   // Never destroyed: pinned tensors may outlive every static object of this library.

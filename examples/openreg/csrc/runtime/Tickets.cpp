@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "device/Memory.h"
+#include "device/Waiting.h"
 #include "runtime/Guard.h"
 #include "runtime/Process.h"
 
@@ -118,7 +119,7 @@ struct Outbox {
 
 TicketName issueTicket(c10::DeviceIndex device, c10::Storage storage) {
   auto& outbox = Outbox::instance();
-  const std::lock_guard<std::mutex> guard(outbox.mutex);
+  const auto guard = device::lockMutex(outbox.mutex);
   auto& tables = outbox.tables[device];
   for (const auto& table : tables) {
     if (!table->full()) {
@@ -132,7 +133,7 @@ TicketName issueTicket(c10::DeviceIndex device, c10::Storage storage) {
 void collectTickets(c10::DeviceIndex device) {
   std::vector<c10::Storage> returned;  // freed after the lock, as that may run anything
   auto& outbox = Outbox::instance();
-  const std::lock_guard<std::mutex> guard(outbox.mutex);
+  const auto guard = device::lockMutex(outbox.mutex);
   if (const auto found = outbox.tables.find(device); found != outbox.tables.end()) {
     for (const auto& table : found->second) {
       table->collect(returned);

@@ -6,6 +6,7 @@
 
 #include "aten/emulation/Scope.h"
 #include "device/Address.h"
+#include "runtime/CachingAllocator.h"
 
 namespace openreg::emulation {
 namespace {
@@ -59,6 +60,22 @@ at::Tensor reuse(c10::TensorImpl* operand, c10::StorageImpl* storage) {
   return alias;
 }
 
+// Makes the storage of an alias another owner of the operand's memory. The memory, not the storage: a storage that is resized
+// lets its memory go.
+void shareMemory(c10::StorageImpl* alias, const c10::Storage& operand) {
+  auto* address = device::toKernelAddress(operand.unsafeGetStorageImpl()->mutable_data());
+  if (address == nullptr) {
+    return;
+  }
+  const auto& data = operand.data_ptr();
+  if (CachingAllocator::addOwner(data)) {
+    alias->set_data_ptr_noswap({address, data.get_context(), &CachingAllocator::deleteBlock, c10::Device(c10::kCPU)});
+  } else {  // memory of another library or process
+    alias->set_data_ptr_noswap({address, new c10::Storage(operand), [](void* owner) { delete static_cast<c10::Storage*>(owner); }, c10::Device(c10::kCPU)});
+  }
+  alias->set_nbytes(operand.nbytes());
+}
+
 }  // namespace
 
 at::Tensor makeAlias(const at::Tensor& operand, c10::Storage storage) {
@@ -82,10 +99,14 @@ at::Tensor makeAlias(const at::Tensor& operand) {
       c10::Storage(c10::make_intrusive<c10::StorageImpl>(c10::StorageImpl::use_byte_size_t(), storage->nbytes(), kernelData(storage), &cpuAllocator(), storage->resizable())));
 }
 
-void recycleAlias(at::Tensor alias) noexcept {
+void releaseAlias(at::Tensor alias, const at::Tensor& operand) noexcept {
   auto* impl = alias.unsafeGetTensorImpl();
   auto* storage = impl->unsafe_storage().unsafeGetStorageImpl();
   const bool unshared = alias.use_count() == 1 && impl->unsafe_storage().use_count() == 1 && impl->pyobj_slot()->load_pyobj() == nullptr && storage->pyobj_slot()->load_pyobj() == nullptr;
+  if (!unshared && storage->allocator() == &cpuAllocator() && storage->data_ptr().get_context() == nullptr) [[unlikely]] {
+    shareMemory(storage, operand.storage());
+    return;
+  }
   const bool unmarked = impl->key_set() == kCpuKeys && impl->autograd_meta() == nullptr && impl->get_backend_meta() == nullptr && !impl->is_wrapped_number() && storage->allocator() == &cpuAllocator() && storage->data_ptr().get_context() == nullptr;
   if (unshared && unmarked) {
     if (auto& kept = kept_aliases; kept.size() < kKept) {

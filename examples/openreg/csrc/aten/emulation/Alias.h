@@ -10,7 +10,8 @@ at::Tensor makeAlias(const at::Tensor& operand);
 // The same over the storage of another alias, for operands that share memory.
 at::Tensor makeAlias(const at::Tensor& operand, c10::Storage storage);
 
-// Keeps an alias that is done with for the next operand of this thread, unless somebody else holds it or marked it.
-void recycleAlias(at::Tensor alias) noexcept;
+// Ends the use of an alias by a call. Nobody else holds it: it is kept for the next operand of this thread. A kernel has stored
+// it, or a view of it: from now on it owns the memory of `operand` together with the operand.
+void releaseAlias(at::Tensor alias, const at::Tensor& operand) noexcept;
 
 }  // namespace openreg::emulation

@@ -64,7 +64,7 @@ Arguments bindOperands(Call& call, const OperatorInfo& info, Stack* stack) {
 }
 
 void runBoxed(const c10::OperatorHandle& op, const OperatorInfo& info, Stack* stack, Kernel kernel, Call::Memory memory) {
-  Call call(deviceOf(info, *stack), memory);
+  Call call(deviceOf(info, *stack), memory, info.of_pytorch ? Call::Kernel::OfPyTorch : Call::Kernel::OfProgram);
   const auto originals = bindOperands(call, info, stack);
   if (kernel == Kernel::OfOperands) {
     tellOfGradients(originals, *stack);

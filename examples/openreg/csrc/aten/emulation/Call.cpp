@@ -3,16 +3,22 @@
 #include <ATen/EmptyTensor.h>
 #include <c10/core/TensorImpl.h>
 
+#include <algorithm>
 #include <array>
+#include <map>
 #include <mutex>
+#include <utility>
 
 #include "aten/emulation/Alias.h"
 #include "aten/emulation/Compound.h"
 #include "device/Launch.h"
 #include "device/Memory.h"
+#include "device/Waiting.h"
 #include "runtime/CachingAllocator.h"
 #include "runtime/Generator.h"
+#include "runtime/Guard.h"
 #include "runtime/HostKernel.h"
+#include "runtime/Storage.h"
 
 namespace openreg::emulation {
 namespace {
@@ -31,13 +37,61 @@ size_t spannedBytes(const at::Tensor& tensor) {
   return tensor.numel() == 0 ? 0 : at::detail::computeStorageNbytes(tensor.sizes(), tensor.strides(), tensor.dtype().itemsize());
 }
 
-// In place, the SDK gives each kernel its turn on the stream. On copies, a kernel has it from the first copy to the last:
-// otherwise two threads could both read what a third one had written, and one result would be lost. Streams that share a
-// lock only wait for each other a little. Recursive, since a kernel may call operators.
-std::recursive_mutex& turnOn(c10::Stream stream) {
+// Keeps calls on copies of one stream apart where the SDK cannot hold a stream (launchInline). Otherwise two threads could both
+// read what a third one had written, and one result would be lost. Streams that share a lock only wait for each other a little.
+// Recursive, since a kernel may call operators.
+std::unique_lock<std::recursive_mutex> lockCopies(c10::Stream stream) {
   constexpr size_t kLocks = 64;
   static auto& locks = *new std::array<std::recursive_mutex, kLocks>;
-  return locks[(static_cast<size_t>(stream.id()) + static_cast<size_t>(stream.device_index()) * 17) % kLocks];
+  return device::lockMutex(locks[(static_cast<size_t>(stream.id()) + static_cast<size_t>(stream.device_index()) * 17) % kLocks]);
+}
+
+// Copies of operands run on a stream of their own, because the current one is held meanwhile.
+device::StreamHandle copyStream(c10::DeviceIndex index) {
+  static std::mutex mutex;
+  static auto& streams = *new std::map<c10::DeviceIndex, device::StreamHandle>;
+  const std::lock_guard<std::mutex> guard(mutex);
+  auto& stream = streams[index];
+  if (stream == nullptr) {
+    const DeviceGuard device_guard(c10::Device(kDeviceType, index));
+    stream = device::createStream(0);
+  }
+  return stream;
+}
+
+// A block of bytes that repeats: `size` times, `stride` bytes apart.
+struct Repeated {
+  int64_t size;
+  int64_t stride;
+};
+
+// The elements of a tensor as blocks of bytes without gaps: the size of a block, and how it repeats.
+std::pair<int64_t, c10::SmallVector<Repeated, 6>> blocksOf(const at::Tensor& tensor) {
+  const auto itemsize = static_cast<int64_t>(tensor.dtype().itemsize());
+  c10::SmallVector<Repeated, 6> dimensions;
+  for (int64_t d = 0; d < tensor.dim(); ++d) {
+    if (tensor.size(d) > 1 && tensor.stride(d) != 0) {
+      dimensions.push_back({tensor.size(d), tensor.stride(d) * itemsize});
+    }
+  }
+  std::sort(dimensions.begin(), dimensions.end(), [](const auto& a, const auto& b) { return a.stride < b.stride; });
+  int64_t block = itemsize;
+  auto* first = dimensions.begin();
+  for (; first != dimensions.end() && first->stride == block; ++first) {
+    block *= first->size;
+  }
+  return {block, {first, dimensions.end()}};
+}
+
+template <class Function>
+void forEachBlock(c10::ArrayRef<Repeated> dimensions, int64_t offset, const Function& function) {
+  if (dimensions.empty()) {
+    function(offset);
+    return;
+  }
+  for (int64_t i = 0; i < dimensions.back().size; ++i) {
+    forEachBlock(dimensions.slice(0, dimensions.size() - 1), offset + i * dimensions.back().stride, function);
+  }
 }
 
 // Memory of the device with the content of a CPU storage.
@@ -53,7 +107,7 @@ c10::DataPtr deviceCopy(const c10::StorageImpl& storage, c10::DeviceIndex device
 
 Call::~Call() {
   for (auto& operand : operands_) {
-    recycleAlias(std::move(operand.alias));
+    releaseAlias(std::move(operand.alias), *operand.original);
   }
 }
 
@@ -156,32 +210,55 @@ void Call::moveBack(const Operand& operand) const {
   auto* alias_storage = operand.alias.storage().unsafeGetStorageImpl();
   if (auto& data = alias_storage->_mutable_data_ptr_no_checks(); data.get_context() != nullptr) {
     const auto nbytes = alias_storage->nbytes();
-    const bool retagged = retag(data, operand.original->device().index());
-    TORCH_INTERNAL_ASSERT(retagged, "a kernel gave its output memory that is not the device's");
-    storage->set_data_ptr_noswap(std::move(data));
+    if (retag(data, operand.original->device().index())) {
+      storage->set_data_ptr_noswap(std::move(data));
+    } else {  // the kernel has resized it in host memory
+      storage->set_data_ptr_noswap(deviceCopy(*alias_storage, device_));
+    }
     storage->set_nbytes(nbytes);
   }
 }
 
 void Call::copyBack(const Operand& operand) const {
   auto* storage = operand.original->storage().unsafeGetStorageImpl();
-  const auto& alias = operand.alias;
-  const auto& copied = *alias.storage().unsafeGetStorageImpl();
-  if (copied.nbytes() != storage->nbytes()) {
-    storage->set_data_ptr_noswap(deviceCopy(copied, device_));
-    storage->set_nbytes(copied.nbytes());
-  } else if (const size_t nbytes = spannedBytes(alias); nbytes > 0) {
-    char* start = static_cast<char*>(storage->mutable_data()) + alias.storage_offset() * static_cast<int64_t>(alias.dtype().itemsize());
-    device::copyAsync(start, alias.const_data_ptr(), nbytes, currentStreamHandle(device_));
+  if (const size_t nbytes = operand.alias.storage().nbytes(); nbytes != storage->nbytes()) {
+    resizeStorage(storage, nbytes, copies_);  // other tensors may have elements in it, which stay
   }
+  copyElementsBack(operand.alias, static_cast<char*>(storage->mutable_data()));
+}
+
+// What lies between the elements of a view is another tensor's, which another stream may be writing meanwhile.
+void Call::copyElementsBack(const at::Tensor& alias, char* storage) const {
+  const auto spanned = static_cast<int64_t>(spannedBytes(alias));
+  if (spanned == 0) {
+    return;
+  }
+  char* const first = storage + alias.storage_offset() * static_cast<int64_t>(alias.dtype().itemsize());
+  const auto [block, dimensions] = blocksOf(alias);
+  if (dimensions.empty()) {
+    device::copyAsync(first, alias.const_data_ptr(), spanned, copies_);
+    return;
+  }
+  // PORTING: many small copies. If your SDK copies strided memory (a pitch or a number of dimensions), use that.
+  const auto landing = cachingAllocator().allocateOn(device_, spanned);
+  device::copyAsync(landing.get(), alias.const_data_ptr(), spanned, copies_);
+  forEachBlock(dimensions, 0, [&, block = block](int64_t offset) { device::copyAsync(first + offset, static_cast<char*>(landing.get()) + offset, block, copies_); });
+  device::synchronizeStream(copies_);  // `landing` goes
 }
 
 void Call::run(c10::function_ref<void()> kernel) {
   if (device_ == kUnknown) [[unlikely]] {
     device_ = currentDevice();
   }
-  if (memory_ == Memory::Copies) {
-    runOnCopies(kernel);
+  memory_ == Memory::InPlace ? runInPlace(kernel) : runOnCopies(kernel);
+}
+
+void Call::runInPlace(c10::function_ref<void()> kernel) {
+  if (kernel_ == Kernel::OfProgram) [[unlikely]] {
+    device::synchronizeStream(currentStreamHandle(device_));
+    host_scope_.emplace();
+    kernel();
+    finish();
     return;
   }
   const HostKernel submitted(device_, currentStreamId(device_));
@@ -193,18 +270,27 @@ void Call::run(c10::function_ref<void()> kernel) {
 }
 
 void Call::runOnCopies(c10::function_ref<void()> kernel) {
-  const auto stream = currentStream(device_);
-  const std::lock_guard<std::recursive_mutex> turn(turnOn(stream.unwrap()));
-  for (const auto& operand : operands_) {
-    if (const size_t nbytes = spannedBytes(*operand.original); nbytes > 0 && operand.original->storage().data() != nullptr) {
-      device::copyAsync(operand.alias.mutable_data_ptr(), operand.original->const_data_ptr(), nbytes, stream.handle());
+  copies_ = copyStream(device_);
+  const auto run = [&] {
+    for (const auto& operand : operands_) {
+      if (const size_t nbytes = spannedBytes(*operand.original); nbytes > 0 && operand.original->storage().data() != nullptr) {
+        device::copyAsync(operand.alias.mutable_data_ptr(), operand.original->const_data_ptr(), nbytes, copies_);
+      }
     }
+    device::synchronizeStream(copies_);
+    host_scope_.emplace();
+    kernel();
+    finish();
+    device::synchronizeStream(copies_);  // the copies may go at once
+  };
+  const auto stream = currentStream(device_);
+  if (kernel_ == Kernel::OfProgram) {
+    stream.synchronize();
+    run();
+    return;
   }
-  stream.synchronize();
-  below_autograd_.emplace(kAboveKernels);
-  kernel();
-  finish();
-  stream.synchronize();  // the copies may go at once
+  const auto lock = lockCopies(stream);
+  device::runOnStream(stream.handle(), run);
 }
 
 void Call::finish() {

@@ -111,6 +111,12 @@ Scope::~Scope() {
   }
 }
 
+HostMemoryScope::HostMemoryScope() : outer_(std::exchange(current_scope, nullptr)), excluded_(kAboveKernels) {}
+
+HostMemoryScope::~HostMemoryScope() {
+  current_scope = outer_;
+}
+
 c10::DataPtr Scope::allocate(size_t nbytes) {
   auto* block = cachingAllocator().allocateBlock(device_, nbytes);
   auto* address = device::toKernelAddress(CachingAllocator::blockAddress(block));

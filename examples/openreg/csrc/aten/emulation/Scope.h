@@ -44,6 +44,20 @@ class Scope {
   c10::SmallVector<std::pair<void*, Block*>, 6> allocated_;
 };
 
+// While this is alive, CPU tensors that this thread makes live in host memory again, within a Scope too; operators run below
+// autograd and autocast as in a Scope.
+class HostMemoryScope {
+ public:
+  HostMemoryScope();
+  ~HostMemoryScope();
+  HostMemoryScope(const HostMemoryScope&) = delete;
+  HostMemoryScope& operator=(const HostMemoryScope&) = delete;
+
+ private:
+  Scope* outer_;
+  c10::impl::ExcludeDispatchKeyGuard excluded_;
+};
+
 // The allocator of CPU tensors in this process: PyTorch's own, which an active Scope redirects.
 c10::Allocator& cpuAllocator();
 

@@ -13,6 +13,7 @@
 #include "HostMemory.h"
 #include "Ipc.h"
 #include "MemorySnapshot.h"
+#include "device/Waiting.h"
 #include "runtime/DeviceProperties.h"
 #include "runtime/Functions.h"
 #include "runtime/Generator.h"
@@ -74,6 +75,14 @@ void bindHostMemory(py::module_& m) {
   m.def("_reset_peak_host_memory_stats", call(resetPeakHostMemoryStats));
 }
 
+void* releaseGil() {
+  return Py_IsInitialized() != 0 && PyGILState_Check() != 0 ? PyEval_SaveThread() : nullptr;
+}
+
+void acquireGil(void* released) {
+  PyEval_RestoreThread(static_cast<PyThreadState*>(released));
+}
+
 PyModuleDef definition;
 
 }  // namespace
@@ -82,6 +91,7 @@ PyModuleDef definition;
 // Written out instead of PYBIND11_MODULE, because that macro would define the symbol that belongs to the stub.
 extern "C" C10_EXPORT PyObject* createExtensionModule() {
   try {
+    openreg::device::setHostLock({&openreg::releaseGil, &openreg::acquireGil});
     auto m = py::module_::create_extension_module("_C", nullptr, &openreg::definition);
     openreg::bindDevice(m);
     openreg::bindStream(m);

@@ -1,6 +1,7 @@
 #include "device/Device.h"
 
 #include "device/Handles.h"
+#include "device/Waiting.h"
 
 namespace acme::device {
 namespace {
@@ -36,6 +37,7 @@ void uncheckedSetCurrent(int index) noexcept {
 }
 
 void synchronize(int index) {
+  const Waiting waiting;
   guarded([&] { quartz::drain(quartz::main_queue(static_cast<unsigned>(index))); });  // other queues have nothing pending either
 }
 

@@ -1,6 +1,7 @@
 #include "device/Event.h"
 
 #include "device/Handles.h"
+#include "device/Waiting.h"
 
 namespace acme::device {
 
@@ -25,6 +26,7 @@ bool queryEvent(EventHandle event) {
 }
 
 void synchronizeEvent(EventHandle event) {
+  const Waiting waiting;
   guarded([&] { quartz::wait(unwrapEvent(event)); });
 }
 

@@ -2,6 +2,7 @@
 
 #include "device/Device.h"
 #include "device/Handles.h"
+#include "device/Waiting.h"
 
 namespace acme::device {
 namespace {
@@ -28,6 +29,7 @@ void* allocate(size_t nbytes) {
 }
 
 void release(void* pointer) {
+  const Waiting waiting;
   guarded([&] { quartz::give_back(quartz::address{bits(pointer)}); });
 }
 
@@ -40,10 +42,12 @@ void hostRelease(void* pointer) {
 }
 
 void copyAsync(void* dst, const void* src, size_t nbytes, StreamHandle stream) {
+  const Waiting waiting;
   guarded([&] { quartz::copy(unwrap(stream), bits(dst), bits(src), nbytes); });
 }
 
 void memsetAsync(void* dst, int value, size_t nbytes, StreamHandle stream) {
+  const Waiting waiting;
   guarded([&] { quartz::fill(unwrap(stream), quartz::address{bits(dst)}, static_cast<uint8_t>(value), nbytes); });
 }
 

@@ -2,6 +2,7 @@
 
 #include "device/Device.h"
 #include "device/Handles.h"
+#include "device/Waiting.h"
 
 namespace acme::device {
 
@@ -18,6 +19,7 @@ bool queryStream(StreamHandle stream) {
 }
 
 void synchronizeStream(StreamHandle stream) {
+  const Waiting waiting;
   guarded([&] { quartz::drain(unwrap(stream)); });
 }
 
