@@ -229,3 +229,39 @@ def test_copies_that_cannot_be(device: str) -> None:
         torch.ones(1, device=device).expand(3).copy_(torch.ones(3))
     with pytest.raises((NotImplementedError, RuntimeError), match="meta"):
         x.copy_(torch.ones(3, device="meta"))
+
+
+OWN_MEMORY: dict[str, Callable[[Tensor], object]] = {
+    "item": lambda x: x.__setitem__(0, x[0]),
+    "slice": lambda x: x.__setitem__(slice(0, 3), x[:3]),
+    "view": lambda x: x.copy_(x.view(6)),
+    "data": lambda x: x.data.copy_(x),
+    "detached": lambda x: x.detach().copy_(x),
+    "transposed": lambda x: x.view(2, 3).t().copy_(x.view(2, 3).t()),
+    "strided": lambda x: x[::2].copy_(x.view(3, 2)[:, 0]),
+    "foreach": lambda x: torch._foreach_copy_([x.view(6)], [x]),
+    "storage": lambda x: x.untyped_storage().copy_(x.untyped_storage()),
+}
+
+
+@pytest.mark.parametrize("copy", OWN_MEMORY.values(), ids=OWN_MEMORY)
+def test_copies_onto_their_own_memory(copy: Callable[[Tensor], object], device: str) -> None:
+    x = torch.arange(6.0, device=device)
+    copy(x)
+    assert x.tolist() == [0, 1, 2, 3, 4, 5]
+
+
+def test_state_of_a_module_loaded_into_itself(device: str) -> None:
+    model = torch.nn.Linear(2, 2).to(device)
+    expected = model.weight.tolist()
+    model.load_state_dict(model.state_dict())
+    assert model.weight.tolist() == expected
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float16])
+def test_copies_within_overlapping_memory_are_refused(dtype: torch.dtype, device: str) -> None:
+    for place in ("cpu", device):
+        x = torch.arange(6.0, device=place).to(dtype)
+        with pytest.raises(RuntimeError, match="single memory location"):
+            x[1:].copy_(x[:-1])
+        assert x.tolist() == [0, 1, 2, 3, 4, 5]

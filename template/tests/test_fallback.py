@@ -4,6 +4,7 @@ import re
 import threading
 import warnings
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from types import ModuleType
 from typing import Any
 
@@ -419,6 +420,92 @@ def test_emulation_is_refused_where_the_host_cannot_reach_device_memory(
     done = run_python("import torch", env={VARIABLE: "emulate"})
     assert done.returncode == 1
     assert "choose `cpu`" in done.stderr
+
+
+# What a call writes
+
+POLICIES = pytest.mark.parametrize("policy", [EMULATE, "cpu"])
+
+
+@POLICIES
+def test_the_rest_of_a_storage_stays_when_a_view_grows(policy: str, operators: ModuleType, device: str) -> None:
+    """An out argument that is a view, and too small, makes the storage larger."""
+    results = []
+    for place in ("cpu", device):
+        with operators.fallback_policy(policy), warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # that out is resized
+            x = torch.arange(6.0, device=place)
+            view = x[2:4]
+            torch.cumsum(torch.ones(9, device=place), 0, out=view)
+        results.append((x.tolist(), view.tolist(), x.untyped_storage().nbytes()))
+    assert results[0] == results[1]
+
+
+STRIDED: dict[str, Callable[[Tensor], Tensor]] = {
+    "columns": lambda x: x[:, 1::2],
+    "rows": lambda x: x[1:, 2:5],
+    "transposed": lambda x: x.t()[::3],
+    "diagonal": lambda x: x.diagonal(),
+    "every other of each": lambda x: x[::2, ::2],
+    "permuted": lambda x: x.view(2, 3, 8).permute(2, 0, 1)[1::2],
+    "one element": lambda x: x[3, 3],
+    "dense": lambda x: x.t(),
+}
+
+
+@POLICIES
+@pytest.mark.parametrize("view", STRIDED.values(), ids=STRIDED)
+def test_only_the_elements_of_a_view_are_written(
+    view: Callable[[Tensor], Tensor], policy: str, operators: ModuleType, device: str
+) -> None:
+    results = []
+    for place in ("cpu", device):
+        x = torch.arange(48.0, device=place).view(6, 8)
+        with operators.fallback_policy(policy):
+            view(x).add_(100)
+            torch.mul(view(x), 2, out=view(x))
+        results.append(x.tolist())
+    assert results[0] == results[1]
+
+
+@POLICIES
+def test_streams_write_elements_that_lie_between_each_other(policy: str, operators: ModuleType, device: str) -> None:
+    x = torch.zeros(300, 200, device=device)
+    torch.accelerator.synchronize()
+
+    def add(column: int) -> None:
+        with torch.Stream(device) as stream:
+            for _ in range(30):
+                x[:, column::2].add_(1)
+            stream.synchronize()
+
+    with operators.fallback_policy(policy):
+        run_threads([lambda: add(0), lambda: add(1)])
+    assert (x.min().item(), x.max().item()) == (30, 30)
+
+
+@POLICIES
+def test_a_call_is_one_step_to_other_threads(policy: str, operators: ModuleType, device: str) -> None:
+    """One thread halves, another one doubles by a kernel of the device, on one stream: each step counts."""
+    x = torch.full((100_000,), -1.0, device=device)
+
+    def halve() -> None:
+        for _ in range(60):
+            x.mul_(0.5)
+
+    def double() -> None:
+        for _ in range(60):
+            nn.functional.leaky_relu_(x, 2.0)
+
+    with operators.fallback_policy(policy):
+        run_threads([halve, double])
+    assert (x.min().item(), x.max().item()) == (-1, -1)
+
+
+def run_threads(functions: list[Callable[[], None]]) -> None:
+    with ThreadPoolExecutor(len(functions)) as pool:
+        for future in [pool.submit(function) for function in functions]:
+            future.result()
 
 
 @pytest.mark.parametrize("value", ["nonsense", "cpu,loud", "emulate,cpu"])

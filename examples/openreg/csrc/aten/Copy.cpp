@@ -1,5 +1,6 @@
 #include <ATen/MemoryOverlap.h>
 #include <ATen/native/Resize.h>
+#include <ATen/ops/clone.h>
 #include <ATen/ops/copy_ops.h>
 #include <ATen/ops/copy_native.h>
 #include <ATen/ops/empty.h>
@@ -143,6 +144,11 @@ at::Tensor copyFrom(const at::Tensor& self, const at::Tensor& dst, bool non_bloc
   return dst;
 }
 
+// PyTorch's own shares the memory until one side writes, which it knows of its own allocators only.
+at::Tensor lazyClone(const at::Tensor& self) {
+  return at::clone(self);
+}
+
 at::Tensor copyFromAndResize(const at::Tensor& self, const at::Tensor& dst) {
   at::native::resize_output(dst, self.sizes());
   return copyFrom(self, dst, /*non_blocking=*/false);
@@ -153,6 +159,7 @@ at::Tensor copyFromAndResize(const at::Tensor& self, const at::Tensor& dst) {
 TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
   m.impl("_copy_from", TORCH_FN(copyFrom));
   m.impl("_copy_from_and_resize", TORCH_FN(copyFromAndResize));
+  m.impl("_lazy_clone", TORCH_FN(lazyClone));
 }
 
 TORCH_LIBRARY_IMPL(aten, QuantizedPrivateUse1, m) {
