@@ -265,3 +265,14 @@ def test_copies_within_overlapping_memory_are_refused(dtype: torch.dtype, device
         with pytest.raises(RuntimeError, match="single memory location"):
             x[1:].copy_(x[:-1])
         assert x.tolist() == [0, 1, 2, 3, 4, 5]
+
+
+def test_a_lazy_clone_is_a_copy(device: str) -> None:
+    x = torch.arange(4.0, device=device, requires_grad=True)
+    y = torch._lazy_clone(x)
+    with torch.no_grad():
+        y.add_(1)
+    assert (x.tolist(), y.tolist()) == ([0, 1, 2, 3], [1, 2, 3, 4])
+    y.sum().backward()
+    assert x.grad is not None
+    assert x.grad.tolist() == [1, 1, 1, 1]

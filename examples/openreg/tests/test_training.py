@@ -186,7 +186,7 @@ def test_gradient_accumulation_and_frozen_layers(device: str) -> None:
         model.zero_grad()
         for x, y in zip(inputs.to(place).chunk(parts), targets.to(place).chunk(parts), strict=True):
             (F.cross_entropy(model(x), y) / parts).backward()
-        grads.append([p.grad.cpu() for p in model.parameters() if p.grad is not None])
+        grads.append([p.grad.cpu().clone() for p in model.parameters() if p.grad is not None])  # `to` moves gradients
     assert len(grads[0]) == len(list(model.parameters())) - len(frozen)
     for ours, theirs in zip(grads[1], grads[0], strict=True):
         torch.testing.assert_close(ours, theirs, rtol=1e-4, atol=1e-5)
