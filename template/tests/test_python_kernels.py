@@ -94,9 +94,7 @@ def test_a_kept_operand_whose_memory_a_kernel_has_replaced(
 
 
 @POLICIES
-def test_a_kept_tensor_is_a_later_result(
-    policy: str, define: Define, device: str, device_module: ModuleType
-) -> None:
+def test_a_kept_tensor_is_a_later_result(policy: str, define: Define, device: str, device_module: ModuleType) -> None:
     tables: list[Tensor] = []
 
     def kernel(x: Tensor) -> Tensor:
