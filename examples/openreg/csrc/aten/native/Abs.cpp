@@ -7,6 +7,7 @@
 
 #include <cmath>
 #include <cstdlib>
+#include <type_traits>
 
 #include "aten/native/Pointwise.h"
 
@@ -15,15 +16,21 @@
 namespace openreg::native {
 namespace {
 
+// A template, so that the branch for signed types is not compiled for unsigned ones.
+template <class T>
+T absolute(T x) {
+  if constexpr (std::is_unsigned_v<T>) {
+    return x;
+  } else {
+    return static_cast<T>(std::abs(static_cast<at::opmath_type<T>>(x)));
+  }
+}
+
 void absKernel(at::TensorIteratorBase& iterator) {
   AT_DISPATCH_V2(
       iterator.common_dtype(), "abs", AT_WRAP([&] {
         launchPointwise<scalar_t, scalar_t>(iterator, [](scalar_t x) -> scalar_t {
-          if constexpr (std::is_unsigned_v<scalar_t>) {
-            return x;
-          } else {
-            return static_cast<scalar_t>(std::abs(static_cast<at::opmath_type<scalar_t>>(x)));
-          }
+          return absolute(x);
         });
       }),
       AT_EXPAND(AT_ALL_TYPES_AND_COMPLEX), at::kComplexHalf, at::kHalf, at::kBFloat16);

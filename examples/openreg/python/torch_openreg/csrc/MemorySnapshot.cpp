@@ -140,6 +140,8 @@ const char* nameOf(TraceEntry::Action action) {
       return "snapshot";
     case TraceEntry::OOM:
       return "oom";
+    default:  // later releases of torch name more actions, none of which this allocator takes
+      break;
   }
   TORCH_INTERNAL_ASSERT(false, "an action of the allocator has no name");
 }
