@@ -17,7 +17,7 @@ export TORCH_DEVICE_BACKEND_AUTOLOAD := 0
 export PATH := $(BIN):$(PATH)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo first-hour test test-fast lint format examples examples-check backport clean distclean
+.PHONY: help setup demo first-hour test test-fast test-matrix lint format examples examples-check backport clean distclean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -38,10 +38,13 @@ first-hour: $(READY) ## run the commands of "A vendor's first hour" in README.md
 	$(BIN)/python -m tests.first_hour
 
 test: lint examples-check ## all checks and all tests; compiles several projects
-	$(BIN)/python -m pytest --verbose --numprocesses=$(TEST_PROCESSES) --no-loadscope-reorder
+	$(BIN)/python -m pytest --verbose --numprocesses=$(TEST_PROCESSES) --no-loadscope-reorder -m "not matrix"
 
 test-fast: $(READY) ## tests that compile nothing
 	$(BIN)/python -m pytest --numprocesses=$(TEST_PROCESSES) --no-loadscope-reorder -m "not build"
+
+test-matrix: lint examples-check ## the same with a CUDA build of torch (fetches 540 MB once) and with clang
+	$(BIN)/python -m pytest --verbose --numprocesses=$(TEST_PROCESSES) --no-loadscope-reorder
 
 lint: $(READY) ## check format, style, types and template files
 	$(BIN)/ruff format --check .

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 from collections.abc import Mapping
@@ -89,3 +90,10 @@ def install_wheel(wheel: Path, environment: Environment, env: Mapping[str, str])
     """Installs a wheel into an environment, in place of the one that it may have."""
     options = ("--quiet", "--disable-pip-version-check", "--no-deps", "--force-reinstall")
     checked(environment.python, "-m", "pip", "install", *options, wheel, cwd=wheel.parent, env=env)
+
+
+def needed_of_torch(path: Path) -> set[str]:
+    """Returns which libraries of torch and of CUDA a shared library asks the loader for."""
+    needed = re.findall(r"\(NEEDED\).*\[(.*)\]", checked("readelf", "-dW", path, cwd=path.parent))
+    torch = r"torch|torch_(cpu|cuda\w*|global_deps|nvshmem|python)|c10\w*|caffe2\w*|shm"
+    return {name for name in needed if re.match(rf"lib({torch}|cu\w+|nv\w+)\.so", name)}

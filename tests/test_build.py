@@ -29,7 +29,7 @@ from torch_backend.source import Source
 from torch_backend.trees import read_project
 
 from .conftest import BUILT, MATRIX, answers_of
-from .running import ROOT, build_wheel, checked, install_wheel, sync
+from .running import ROOT, build_wheel, checked, install_wheel, needed_of_torch, sync
 
 pytestmark = pytest.mark.build
 
@@ -153,6 +153,13 @@ def test_run_paths_are_relative(built: Built) -> None:
         dynamic = subprocess.run(["readelf", "-d", str(path)], capture_output=True, text=True, check=True).stdout
         for entry in re.findall(r"\((?:RUNPATH|RPATH)\).*\[(.*)\]", dynamic):
             assert all(part.startswith("$ORIGIN") for part in entry.split(":")), f"{path}: {entry}"
+
+
+def test_of_torch_only_what_every_build_has_is_needed(built: Built) -> None:
+    """So that a wheel loads with builds of torch for CPU and for CUDA, whichever it was built with."""
+    for name, path in built.libraries.items():
+        allowed = {"libtorch_cpu.so", "libc10.so"} | ({"libtorch_python.so"} if name == "libtorch_bindings" else set())
+        assert needed_of_torch(path) <= allowed, path
 
 
 def test_sdk_exports_its_own_prefix_only(built: Built) -> None:

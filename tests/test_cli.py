@@ -114,5 +114,16 @@ def test_template_files_are_clean() -> None:
 
 def test_make_targets_are_listed() -> None:
     text = (ROOT / "Makefile").read_text()
-    for target in ("demo", "test", "lint", "format", "examples", "examples-check", "backport", "clean"):
+    for target in (
+        "demo",
+        "test",
+        "test-fast",
+        "test-matrix",
+        "lint",
+        "format",
+        "examples",
+        "examples-check",
+        "backport",
+        "clean",
+    ):
         assert f"\n{target}:" in text
