@@ -1,7 +1,7 @@
 # Python and the torch that is installed for it.
 find_package(Python REQUIRED COMPONENTS Interpreter Development.Module)
 
-# A CUDA build of torch, which PyPI's is, wants the CUDA toolkit unless this target exists. Nothing here uses CUDA.
+# A CUDA build of torch, which pip installs on most machines, wants the CUDA toolkit unless this target exists. Nothing here uses CUDA.
 if(NOT TARGET torch::cudart)
   add_library(torch::cudart INTERFACE IMPORTED)
 endif()
