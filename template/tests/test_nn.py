@@ -50,8 +50,8 @@ def test_convolutions(layer: nn.Module, shape: tuple[int, ...], device: str) -> 
 def test_channels_last_convolution(device: str) -> None:
     layer = nn.Conv2d(4, 8, 3).to(memory_format=torch.channels_last)  # type: ignore[call-overload]
     x = torch.randn(2, 4, 8, 8).to(memory_format=torch.channels_last).requires_grad_()
-    check_same(layer, x, device=device, **CLOSE)
-    assert layer.to(device)(x.to(device)).is_contiguous(memory_format=torch.channels_last)
+    check_same(layer, x, device=device, strides=False, **CLOSE)
+    assert layer.to(device)(x.to(device)).is_contiguous()  # as PyTorch predicts, see test_predictions.py
 
 
 @pytest.mark.parametrize("dtype", [torch.float64, torch.bfloat16, torch.float16], ids=str)

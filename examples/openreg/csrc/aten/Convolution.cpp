@@ -7,21 +7,29 @@
 
 // PyTorch chooses a convolution's implementation by device, and leaves it to `convolution_overrideable` for this one.
 // No fallback can catch that, since PyTorch registers a kernel that raises.
+//
+// For torch.compile and torch.export PyTorch predicts contiguous results for such a device, whatever the layout of the
+// operands is. Code that was compiled for the prediction relies on it.
 namespace openreg {
 namespace {
 
 // PORTING: call your convolution here.
 at::Tensor convolution(
     const at::Tensor& input, const at::Tensor& weight, const std::optional<at::Tensor>& bias, c10::SymIntArrayRef stride, c10::SymIntArrayRef padding, c10::SymIntArrayRef dilation, bool transposed, c10::SymIntArrayRef output_padding, c10::SymInt groups) {
-  return emulation::Emulated<at::_ops::convolution>::call(input, weight, bias, stride, padding, dilation, transposed, output_padding, std::move(groups));
+  return emulation::Emulated<at::_ops::convolution>::call(input, weight, bias, stride, padding, dilation, transposed, output_padding, std::move(groups)).contiguous();
+}
+
+at::Tensor contiguous(const at::Tensor& gradient) {
+  return gradient.defined() ? gradient.contiguous() : gradient;
 }
 
 // PORTING: and its gradients here. Those that the mask does not ask for stay undefined.
 std::tuple<at::Tensor, at::Tensor, at::Tensor> convolutionBackward(
     const at::Tensor& grad_output, const at::Tensor& input, const at::Tensor& weight, c10::SymIntArrayRef stride, c10::SymIntArrayRef padding, c10::SymIntArrayRef dilation, bool transposed, c10::SymIntArrayRef output_padding, c10::SymInt groups, std::array<bool, 3> output_mask) {
   const std::array<c10::SymInt, 1> bias_sizes{grad_output.sym_size(1)};
-  return emulation::Emulated<at::_ops::convolution_backward>::call(
+  const auto [grad_input, grad_weight, grad_bias] = emulation::Emulated<at::_ops::convolution_backward>::call(
       grad_output, input, weight, c10::SymIntArrayRef(bias_sizes), stride, padding, dilation, transposed, output_padding, std::move(groups), output_mask);
+  return {contiguous(grad_input), contiguous(grad_weight), grad_bias};
 }
 
 }  // namespace
