@@ -1,9 +1,10 @@
 """Graphs: what torch.accelerator.Graph records is run by replay(), and by nothing else."""
 
 import gc
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import pytest
 import torch
@@ -336,3 +337,168 @@ def test_a_capture_that_cannot_begin_leaves_nothing(device: str, second_device: 
         y += 1
     later.replay()
     assert torch.equal(y.cpu(), torch.full((4,), 2.0))
+
+
+# What a replay reads, and what it is too late for
+
+
+def test_is_capturing_tells_the_truth(device: str) -> None:
+    graph, stream = capture()
+    other = torch.Stream()
+    assert not stream.is_capturing()
+    with stream, graph:
+        assert stream.is_capturing()
+        assert torch.accelerator.current_stream().is_capturing()
+        assert not other.is_capturing()
+        other.wait_stream(stream)
+        assert other.is_capturing()
+        stream.wait_stream(other)
+    assert not stream.is_capturing()
+    assert not other.is_capturing()
+    graph.replay()
+    assert not torch.accelerator.current_stream().is_capturing()
+
+
+HOST_OPERANDS: dict[str, tuple[torch.Tensor, Callable[[torch.Tensor, torch.Tensor], torch.Tensor]]] = {
+    "product": (torch.tensor(2.0), lambda x, h: x * h),
+    "in place": (torch.tensor(2.0), lambda x, h: x.clone().add_(h)),
+    "out": (torch.tensor(2.0), lambda x, h: torch.mul(x, h, out=torch.empty(0, device=x.device))),
+    "fill": (torch.tensor(2.0), lambda x, h: x.clone().fill_(h)),
+    "where": (torch.tensor(2.0), lambda x, h: torch.where(x > 1, x, h)),
+    "list": (torch.tensor(2.0), lambda x, h: torch._foreach_mul([x, x], h)[1]),
+    "complex": (torch.tensor(2 + 1j).conj(), lambda x, h: x * h),
+    "index": (torch.tensor([2, 0, 2]), lambda x, h: x[h]),
+    "index that is written": (torch.tensor([2, 0]), lambda x, h: x.clone().index_put_((h,), x[:2] * 10)),
+    "mask": (torch.tensor([True, False, False, True]), lambda x, h: x.clone().index_put_((h,), x[:1])),
+}
+
+
+@pytest.mark.parametrize(("operand", "call"), HOST_OPERANDS.values(), ids=HOST_OPERANDS)
+def test_host_operands_are_read_at_the_capture(
+    operand: torch.Tensor, call: Callable[[torch.Tensor, torch.Tensor], torch.Tensor], device: str
+) -> None:
+    host = operand.clone()
+    x = torch.zeros(4, device=device)
+    graph, stream = capture()
+    with stream, graph:
+        y = call(x, host)
+    host.fill_(1)
+    data = torch.arange(4.0)
+    x.copy_(data)
+    graph.replay()
+    assert torch.equal(y.cpu(), call(data, operand))
+
+
+def ones(*shape: int, dtype: torch.dtype = torch.float32) -> torch.Tensor:
+    return torch.ones(shape, dtype=dtype, device=torch.accelerator.current_accelerator())
+
+
+# What to do, and what a part of the error says.
+UNFIT: dict[str, tuple[Callable[[], object], str]] = {
+    "shape": (lambda: ones(3).add_(ones(4)), "broadcast"),
+    "shape of out": (lambda: torch.mul(ones(3), ones(4), out=ones(3)), "broadcast"),
+    "shape in a list": (lambda: torch._foreach_add_([ones(3), ones(2)], [ones(3), ones(4)]), "broadcast"),
+    "length of a list": (lambda: torch._foreach_mul_([ones(3)], [ones(3), ones(3)]), "same number of tensors"),
+    "shape of matrices": (lambda: ones(2, 2).addmm_(ones(2, 3), ones(4, 2)), "reduction dim"),
+    "shape of a mask": (lambda: ones(3).masked_fill_(ones(4, dtype=torch.bool), 1.0), "broadcast"),
+    "shape of an index": (lambda: ones(3).index_add_(0, ones(2, dtype=torch.long), ones(3)), "[Nn]umber of indices"),
+    "shape of a copy": (lambda: ones(3).copy_(ones(4)), "expanded size"),
+    "dimension": (lambda: ones(3).cumsum_(4), "out of range"),
+    "dtype": (lambda: ones(3, dtype=torch.long).add_(1.5), "in-place"),
+    "dtype of out": (lambda: torch.add(ones(3), 1.5, out=ones(3, dtype=torch.long)), "cast"),
+    "dtype in a list": (lambda: torch._foreach_add_([ones(3, dtype=torch.long)], 1.5), "in-place"),
+    "memory that is written twice": (lambda: ones(1).expand(3).add_(1), "clone"),
+    "memory that is read and written": (lambda: (lambda x: x[1:].mul_(x[:-1]))(ones(4)), "clone"),
+    "memory that is read, and written by out": (lambda: (lambda x: torch.exp(x[1:], out=x[:-1]))(ones(4)), "clone"),
+}
+
+
+@pytest.mark.parametrize(("call", "reason"), UNFIT.values(), ids=UNFIT)
+def test_what_does_not_fit_raises_at_the_capture(call: Callable[[], object], reason: str, device: str) -> None:
+    with pytest.raises((RuntimeError, IndexError)) as eager:
+        call()
+    graph, stream = capture()
+    with stream, graph, pytest.raises(eager.type, match=reason):
+        call()
+    # The capture goes on without it.
+    graph.reset()
+    x = torch.ones(3, device=device)
+    with stream, graph:
+        x.add_(1)
+        with pytest.raises(eager.type):
+            call()
+    graph.replay()
+    assert x.tolist() == [2.0] * 3
+
+
+def test_an_operator_without_meta_kernel_that_writes_in_place(device: str) -> None:
+    """Is recorded without a look at its operands."""
+    library = torch.library.Library("graph_tests", "FRAGMENT")
+    library.define("double_(Tensor(a!) x) -> Tensor(a!)")
+    library.impl("double_", lambda x: x.mul_(2), "CPU")
+    x = torch.ones(3, device=device)
+    graph, stream = capture()
+    with stream, graph:
+        torch.ops.graph_tests.double_(x)
+    for n in (2.0, 4.0):
+        graph.replay()
+        assert x.tolist() == [n] * 3
+
+
+@pytest.mark.parametrize("how", ["to the device", "converted", "from the device", "torch.tensor", "0-dimensional"])
+def test_copies_of_pageable_memory_are_refused(how: str, device: str) -> None:
+    x = torch.ones(3, device=device)
+    host = torch.full((3,), 2.0)
+    copies: dict[str, Callable[[], object]] = {
+        "to the device": lambda: x.copy_(host, non_blocking=True),
+        "converted": lambda: x.copy_(host.double().pin_memory(), non_blocking=True),
+        "from the device": lambda: host.copy_(x, non_blocking=True),
+        "torch.tensor": lambda: torch.tensor([1.0, 2.0], device=device),
+        "0-dimensional": lambda: x[0].copy_(host[0]),
+    }
+    graph, stream = capture()
+    with pytest.raises(RuntimeError, match="pageable"), stream, graph:
+        copies[how]()
+    assert x.tolist() == [1.0] * 3
+    assert host.tolist() == [2.0] * 3
+
+
+@pytest.mark.parametrize("kind", [torch.optim.Adam, torch.optim.AdamW, torch.optim.Adamax, torch.optim.RAdam])
+def test_an_optimizer_that_counts_on_the_host_is_refused(kind: type[torch.optim.Optimizer], device: str) -> None:
+    parameter = torch.ones(3, device=device, requires_grad=True)
+    parameter.grad = torch.ones_like(parameter)
+    optimizer = kind([parameter], lr=0.1)
+    optimizer.step()
+    before = parameter.tolist()
+    graph, stream = capture()
+    with stream, graph, pytest.raises(RuntimeError, match="capturable=True"):
+        optimizer.step()
+    assert parameter.tolist() == before
+    optimizer.step()
+    assert parameter.tolist() != before
+
+
+@pytest.mark.parametrize("how", ["capturable", "fused", "without a count"])
+def test_optimizer_steps_in_a_graph(how: str, device: str) -> None:
+    def optimizer(parameter: torch.Tensor, **kwargs: Any) -> torch.optim.Optimizer:
+        if how == "without a count":
+            return torch.optim.SGD([parameter], lr=0.1, momentum=0.5)
+        return torch.optim.Adam([parameter], lr=0.1, **kwargs)
+
+    ours = torch.ones(3, device=device, requires_grad=True)
+    theirs = torch.ones(3, requires_grad=True)
+    ours.grad, theirs.grad = torch.zeros(3, device=device), torch.zeros(3)
+    options = {} if how == "without a count" else {how: True}
+    captured, reference = optimizer(ours, **options), optimizer(theirs)
+    captured.step()
+    reference.step()
+    graph, stream = capture()
+    with stream, graph:
+        captured.step()
+    for n in range(4):
+        gradient = torch.arange(3.0) + n
+        ours.grad.copy_(gradient)
+        theirs.grad.copy_(gradient)
+        graph.replay()
+        reference.step()
+        torch.testing.assert_close(ours.detach().cpu(), theirs.detach())

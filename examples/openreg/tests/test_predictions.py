@@ -27,7 +27,7 @@ def check_prediction(op: Callable[..., Any], *args: Any) -> Any:
             assert actual == expected
             continue
         assert (actual.shape, actual.dtype, actual.device) == (expected.shape, expected.dtype, expected.device)
-        assert check_significant_strides(actual, expected, allow_rhs_unbacked=False)[0], (
+        assert check_significant_strides(actual, expected, only_cuda=False)[0], (
             actual.stride(),
             expected.stride(),
         )

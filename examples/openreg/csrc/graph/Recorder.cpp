@@ -1,11 +1,13 @@
 #include "graph/Recorder.h"
 
+#include <ATen/MemoryOverlap.h>
 #include <ATen/core/function_schema.h>
 #include <ATen/ops/empty_strided.h>
 
 #include <algorithm>
 #include <exception>
 #include <memory>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -48,7 +50,8 @@ at::Tensor metaOf(const at::Tensor& tensor) {
   return meta;
 }
 
-bool needsMeta(const c10::OperatorHandle& op, const OperatorInfo& info) {
+// Whether nothing can be recorded without knowing what the operator would give: a shape.
+bool needsShapes(const c10::OperatorHandle& op, const OperatorInfo& info) {
   const auto& arguments = op.schema().arguments();
   for (size_t i = 0; i < arguments.size(); ++i) {
     if (info.written[i] && arguments[i].kwarg_only()) {
@@ -58,15 +61,36 @@ bool needsMeta(const c10::OperatorHandle& op, const OperatorInfo& info) {
   return std::find(info.source.begin(), info.source.end(), OperatorInfo::kFresh) != info.source.end();
 }
 
-[[noreturn]] void refuse(const OperatorInfo& info, const char* reason) {
-  TORCH_CHECK_NOT_IMPLEMENTED(false, info.counter.name(), " cannot be captured into a graph, since nobody knows the shape of its results before it has run: ", reason);
+// Many Meta kernels are written in Python. The type of what they raise is known here by its name only.
+bool saysNotImplemented(const std::exception& error) {
+  return dynamic_cast<const c10::NotImplementedError*>(&error) != nullptr || std::string_view(error.what()).starts_with("NotImplementedError");
 }
 
-// What the operator would give, as Meta tensors. Gives out arguments their size.
-Stack inferResults(const c10::OperatorHandle& op, const OperatorInfo& info, const Stack& stack) {
+[[noreturn]] void refuse(const OperatorInfo& info, const std::exception& reason) {
+  const auto* error = dynamic_cast<const c10::Error*>(&reason);
   TORCH_CHECK_NOT_IMPLEMENTED(
-      op.hasComputedKernelForDispatchKey(c10::DispatchKey::Meta), info.counter.name(),
-      " cannot be captured into a graph: PyTorch has no Meta kernel for it that would tell the shape of its results");
+      false, info.counter.name(), " cannot be captured into a graph, since nobody knows the shape of its results before it has run: ", error != nullptr ? error->what_without_backtrace() : reason.what());
+}
+
+void resizeLike(const c10::IValue& argument, const c10::IValue& meta) {
+  std::vector<at::Tensor> sized;
+  emulation::forEachTensor(meta, [&](const at::Tensor& tensor) { sized.push_back(tensor); });
+  size_t next = 0;
+  emulation::forEachTensor(argument, [&](const at::Tensor& tensor) {
+    if (const auto& like = sized.at(next++); like.defined() && like.sizes() != tensor.sizes()) {
+      tensor.resize_(like.sizes());
+    }
+  });
+}
+
+// What the operator would give, as Meta tensors. Gives out arguments their size. Raises for shapes and dtypes that do not fit,
+// since a replay is too late for that. Without a Meta kernel an operator that only writes its arguments is recorded unchecked.
+Stack inferResults(const c10::OperatorHandle& op, const OperatorInfo& info, const Stack& stack) {
+  const bool needed = needsShapes(op, info);
+  if (!op.hasComputedKernelForDispatchKey(c10::DispatchKey::Meta)) {
+    TORCH_CHECK_NOT_IMPLEMENTED(!needed, info.counter.name(), " cannot be captured into a graph: PyTorch has no Meta kernel for it that would tell the shape of its results");
+    return Stack(info.source.size());
+  }
   const auto arguments = torch::jit::last(stack, info.written.size());
   Stack meta;
   for (const auto& argument : arguments) {
@@ -81,16 +105,18 @@ Stack inferResults(const c10::OperatorHandle& op, const OperatorInfo& info, cons
   const Stack given = meta;
   try {
     op.redispatchBoxed(c10::DispatchKeySet(c10::DispatchKey::Meta), &meta);
-  } catch (const c10::NotImplementedError& error) {
-    refuse(info, error.what_without_backtrace());
-  } catch (const c10::Error&) {
-    throw;  // wrong arguments
   } catch (const std::exception& error) {
-    refuse(info, error.what());  // from a Meta kernel in Python
+    if (!saysNotImplemented(error)) {
+      throw;  // wrong arguments
+    }
+    if (needed) {
+      refuse(info, error);
+    }
+    return Stack(info.source.size());
   }
   for (size_t i = 0; i < given.size(); ++i) {
-    if (info.written[i] && given[i].isTensor() && given[i].toTensor().defined() && given[i].toTensor().sizes() != arguments[i].toTensor().sizes()) {
-      arguments[i].toTensor().resize_(given[i].toTensor().sizes());
+    if (info.written[i]) {
+      resizeLike(arguments[i], given[i]);
     }
   }
   return meta;
@@ -127,6 +153,45 @@ Stack makeResults(const OperatorInfo& info, const Stack& meta, const Stack& argu
   return results;
 }
 
+// Meta tensors have no addresses, so Meta kernels do not see which tensors overlap.
+void checkOverlaps(const c10::OperatorHandle& op, const OperatorInfo& info, const Stack& stack) {
+  if (op.schema().getNamespace() != std::optional<std::string_view>("aten")) {
+    return;  // a custom operator may know what to do with them
+  }
+  const auto arguments = torch::jit::last(stack, info.written.size());
+  for (size_t i = 0; i < arguments.size(); ++i) {
+    if (!info.written[i]) {
+      continue;
+    }
+    emulation::forEachTensor(arguments[i], [](const at::Tensor& written) {
+      if (written.defined()) {
+        at::assert_no_internal_overlap(written);
+      }
+    });
+    for (const auto& other : arguments) {
+      if (arguments[i].isTensor() && other.isTensor() && arguments[i].toTensor().defined() && other.toTensor().defined()) {
+        at::assert_no_partial_overlap(arguments[i].toTensor(), other.toTensor());
+      }
+    }
+  }
+}
+
+// Replays read a host operand as it was at the capture, whatever the host does with it later: a kernel's argument block would
+// hold the number, too.
+c10::IValue keepHostOperands(const c10::IValue& value) {
+  return emulation::mapTensors(value, [](const at::Tensor& tensor) {
+    if (!tensor.defined() || !tensor.is_cpu()) {
+      return tensor;
+    }
+    const at::NoGradGuard no_grad;
+    auto copy = tensor.resolve_conj().resolve_neg().detach().clone();
+    if (tensor.unsafeGetTensorImpl()->is_wrapped_number()) {
+      copy.unsafeGetTensorImpl()->set_wrapped_number(true);
+    }
+    return copy;
+  });
+}
+
 void refuseViews(const c10::OperatorHandle& op, const OperatorInfo& info) {
   for (const auto& result : op.schema().returns()) {
     TORCH_CHECK_NOT_IMPLEMENTED(
@@ -154,9 +219,13 @@ bool record(const c10::OperatorHandle& op, const OperatorInfo& info, Stack* stac
   }
   refuseViews(op, info);
   refuseCompounds(info, *stack);
-  const auto meta = needsMeta(op, info) ? inferResults(op, info, *stack) : Stack(info.source.size());
+  const auto meta = inferResults(op, info, *stack);
+  checkOverlaps(op, info, *stack);
 
-  Stack arguments = torch::jit::last(*stack, info.written.size()).vec();
+  Stack arguments;
+  for (const auto& value : torch::jit::last(*stack, info.written.size())) {
+    arguments.push_back(keepHostOperands(value));
+  }
   std::vector<at::Tensor> aliases;
   auto results = makeResults(info, meta, arguments, c10::Device(kDeviceType, index), aliases);
   emulation::Call call(index);

@@ -8,7 +8,7 @@
 namespace openreg::graph {
 
 // Records an emulated operator into the graph that captures its stream. Nothing runs: shapes come from the operator's Meta
-// kernel, and results are new memory, which replays fill. Raises a sentence if that cannot be.
+// kernel, and results are new memory, which replays fill. Operands on the host are copied. Raises a sentence if that cannot be.
 bool record(const c10::OperatorHandle& op, const OperatorInfo& info, torch::jit::Stack* stack);
 
 }  // namespace openreg::graph

@@ -3,6 +3,7 @@
 #include "device/Device.h"
 #include "device/Error.h"
 #include "device/Event.h"
+#include "device/Graph.h"
 #include "runtime/CachingAllocator.h"
 #include "runtime/Event.h"
 #include "runtime/Stream.h"
@@ -85,8 +86,8 @@ void GuardImpl::synchronizeStream(const c10::Stream& stream) const {
   Stream(stream).synchronize();
 }
 
-bool GuardImpl::isStreamCapturing(const c10::Stream& /*stream*/) const {
-  return false;  // true for this device: nothing can start a capture as long as no GraphImpl is registered
+bool GuardImpl::isStreamCapturing(const c10::Stream& stream) const {
+  return device::isCapturing(Stream(stream).handle());
 }
 
 void GuardImpl::record(void** event, const c10::Stream& stream, c10::DeviceIndex index, c10::EventFlag flag) const {

@@ -87,6 +87,13 @@ def share_between_processes() -> None:
     import_module(f"{__package__}.{DEVICE_NAME}.multiprocessing").install()
 
 
+def watch_optimizers() -> None:
+    """Let no optimizer that counts its steps on the host be captured into a graph."""
+    from . import _capture
+
+    _capture.watch_optimizers()
+
+
 def apply_patches() -> None:
     """Repair what PyTorch has no registration for."""
     from . import _patches
@@ -104,5 +111,6 @@ STEPS = (
     register_module,
     generate_methods,
     share_between_processes,
+    watch_optimizers,
     apply_patches,
 )

@@ -1,0 +1,33 @@
+"""What must not be in a graph, and is not seen by the device because the host does it."""
+
+from typing import Any
+
+import torch
+from torch.optim.optimizer import register_optimizer_step_pre_hook
+
+from ._build_info import DEVICE_NAME
+
+
+def watch_optimizers() -> None:
+    """Have ``step()`` raise in a capture if it counts on the host, which a replay would not do.
+
+    Core's optimizers do so themselves, but for the devices that they know by name.
+    """
+    register_optimizer_step_pre_hook(_refuse_steps_on_the_host)
+
+
+def _refuse_steps_on_the_host(optimizer: torch.optim.Optimizer, args: Any, kwargs: Any) -> None:
+    if torch.compiler.is_compiling():
+        return
+    for group in optimizer.param_groups:
+        if group.get("capturable", True) or group.get("fused"):
+            continue
+        for parameter in group["params"][:1]:
+            if (
+                parameter.device.type == DEVICE_NAME
+                and torch.accelerator.current_stream(parameter.device).is_capturing()
+            ):
+                raise RuntimeError(
+                    f"{type(optimizer).__name__}.step() cannot be captured into a graph: it counts its steps on the host, "
+                    "so each replay would repeat the step of the capture. Make the optimizer with capturable=True or fused=True."
+                )
