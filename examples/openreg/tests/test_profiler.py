@@ -1,0 +1,85 @@
+"""Device times of PyTorch's profilers: right, or not there."""
+
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+import torch
+from busy import launch_variable
+from conftest import RunPython
+from torch.autograd.profiler import profile
+from torch.profiler import ProfilerActivity
+
+SIZE = 500
+
+
+def work(x: torch.Tensor) -> torch.Tensor:
+    for _ in range(4):
+        x = x @ x
+    return torch.nn.functional.leaky_relu(x)
+
+
+def check_device_times(device: str) -> None:
+    x = torch.rand(SIZE, SIZE, device=device) / SIZE
+    work(x)
+    begin, end = (torch.Event(device, enable_timing=True) for _ in range(2))
+    with profile(use_device=device) as profiler:
+        begin.record()
+        work(x)
+        end.record()
+    torch.accelerator.synchronize()
+    elapsed = begin.elapsed_time(end) * 1000  # microseconds
+    averages = {average.key: average for average in profiler.key_averages()}
+    assert all(event.device_time_total >= 0 for event in profiler.function_events)
+    assert all(event.cpu_time_total >= 0 for event in profiler.function_events)
+    assert averages["aten::mm"].count == 4
+    assert 0 < averages["aten::mm"].device_time_total <= elapsed
+    assert 0 < averages["aten::leaky_relu"].device_time_total <= elapsed
+    # Nearly all of the time is spent in these products.
+    assert averages["aten::matmul"].device_time_total > 0.5 * elapsed
+    assert averages["aten::mm"].device_time_total <= averages["aten::matmul"].device_time_total
+    assert device.upper() in profiler.key_averages().table()
+
+
+def test_device_times(device: str) -> None:
+    check_device_times(device)
+
+
+@pytest.mark.needs("emulator")
+@pytest.mark.parametrize("mode", ["inline", "async", "blocking"])
+@pytest.mark.parametrize("policy", ["emulate", "cpu"])
+def test_device_times_in_each_launch_mode(mode: str, policy: str, run_python: RunPython) -> None:
+    code = f"""
+import sys; sys.path.insert(0, {str(Path(__file__).parent)!r})
+import torch
+torch.get_device_module(device).operators.set_fallback_policy({policy!r})
+import test_profiler
+test_profiler.check_device_times(device)
+"""
+    done = run_python(code, env={launch_variable() or "": mode})
+    assert done.returncode == 0, done.stderr
+    assert "Exception in RecordFunction" not in done.stderr
+
+
+def test_times_on_another_stream_and_device(
+    device: str, device_module: ModuleType, second_device: torch.device
+) -> None:
+    x = torch.ones(SIZE, SIZE, device=second_device)
+    torch.accelerator.synchronize(second_device)
+    with profile(use_device=device) as profiler, torch.accelerator.device_index(1), torch.Stream(second_device):
+        work(x)
+    device_module.synchronize(second_device)
+    averages = {average.key: average for average in profiler.key_averages()}
+    assert averages["aten::mm"].device_time_total > 0
+    assert all(event.device_time_total >= 0 for event in profiler.function_events)
+
+
+def test_times_that_nobody_takes_are_not_there(device: str) -> None:
+    """This profiler asks Kineto, which has no plug-in for the device."""
+    x = torch.rand(SIZE, SIZE, device=device)
+    with torch.profiler.profile(activities=[ProfilerActivity.CPU, ProfilerActivity.PrivateUse1]) as profiler:
+        work(x)
+    averages = {average.key: average for average in profiler.key_averages()}
+    assert all(average.device_time_total == 0 for average in averages.values())
+    assert averages["aten::mm"].cpu_time_total > 0
+    assert device.upper() not in profiler.key_averages().table()
