@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 import torch
+from abilities import EMULATE
 from compare import check_same
 from torch import Tensor, nn
 
@@ -284,6 +285,101 @@ def test_set_grows_the_storage(x: Tensor, device: str) -> None:
     torch.empty(0, device=device).set_(x.untyped_storage(), 20, (8,), (1,))
     assert x.untyped_storage().nbytes() == 28 * 4
     same(x, torch.arange(24.0).view(2, 3, 4))
+
+
+OUT_OF_BOUNDS: dict[str, Callable[[Tensor], Any]] = {
+    "negative stride": lambda x: torch.empty(0, device=x.device).set_(x.untyped_storage(), 0, (3,), (-1,)),
+    "negative stride and offset": lambda x: torch.empty(0, device=x.device).set_(x, 5, (3,), (-1,)),
+    "negative stride, two elements": lambda x: torch.empty(0, device=x.device).set_(x, 5, (2,), (-1,)),
+    "negative stride in less memory": lambda x: x.set_(torch.ones(3, device=x.device), 0, (3,), (-1,)),
+    "negative size": lambda x: torch.empty(0, device=x.device).set_(x.untyped_storage(), 0, (-3,), (1,)),
+    "negative offset": lambda x: torch.empty(0, device=x.device).set_(x.untyped_storage(), -1, (3,), (1,)),
+    "fewer strides": lambda x: torch.empty(0, device=x.device).set_(x.untyped_storage(), 0, (3, 2), (1,)),
+    "strides overflow": lambda x: torch.empty(0, device=x.device).set_(x, 0, (3, 2**62), (2**40, 2)),
+    "offset overflows": lambda x: torch.empty(0, device=x.device).set_(x, 2**62, (3,), (1,)),
+    "offset of the same shape": lambda x: x.set_(x.untyped_storage(), 20, x.shape, x.stride()),
+    "as_strided, negative stride": lambda x: x.as_strided((3,), (-1,), 5),
+    "as_strided_, negative stride": lambda x: x.as_strided_((3,), (-1,), 5),
+    "as_strided, negative offset": lambda x: x.as_strided((3,), (1,), -5),
+    "as_strided, offset": lambda x: x.as_strided((3,), (1,), 22),
+    "as_strided, overflow": lambda x: x.as_strided((3, 2**62), (2**40, 2)),
+    "empty_strided, negative stride": lambda x: torch.empty_strided((3,), (-1,), device=x.device),
+    "resize_, overflow": lambda x: x.resize_(2**62, 4),
+}
+
+
+@pytest.mark.parametrize("action", OUT_OF_BOUNDS.values(), ids=OUT_OF_BOUNDS)
+def test_shapes_that_no_storage_holds(action: Callable[[Tensor], Any], x: Tensor) -> None:
+    before = x.shape, x.stride(), x.data_ptr(), x.untyped_storage().nbytes()
+    with pytest.raises(RuntimeError) as ours:
+        action(x)
+    with pytest.raises(RuntimeError) as theirs:
+        action(torch.arange(24.0).view(2, 3, 4))  # a copy, because core's own set_ changes the tensor before it raises
+    assert ("stride" in str(ours.value)) >= ("stride" in str(theirs.value)), ours.value
+    assert (x.shape, x.stride(), x.data_ptr(), x.untyped_storage().nbytes()) == before
+    same(x, torch.arange(24.0).view(2, 3, 4))
+
+
+def test_set_without_elements_does_not_grow(x: Tensor, device: str) -> None:
+    y = torch.empty(0, device=device).set_(x.untyped_storage(), 100, (0,), (1,))
+    z = x.view(-1)[20:].resize_(0)
+    assert (y.storage_offset(), z.shape, x.untyped_storage().nbytes()) == (100, (0,), 96)
+
+
+# Memory that nobody has written, with torch.use_deterministic_algorithms
+
+UNWRITTEN: dict[str, Callable[[str, torch.dtype], Tensor]] = {
+    "empty": lambda d, t: torch.empty(2, 3, device=d, dtype=t),
+    "empty, channels last": lambda d, t: torch.empty(1, 2, 2, 2, device=d, dtype=t, memory_format=torch.channels_last),
+    "empty_strided": lambda d, t: torch.empty_strided((2, 3), (1, 2), device=d, dtype=t),
+    "empty_like": lambda d, t: torch.empty_like(torch.ones(3, 2, device=d).to(t).t()),
+    "empty_permuted": lambda d, t: torch.empty_permuted((2, 3), (1, 0), device=d, dtype=t),
+    "new_empty": lambda d, t: torch.ones(1, device=d).new_empty(5, dtype=t),
+    "new_empty_strided": lambda d, t: torch.ones(1, device=d).new_empty_strided((2, 2), (2, 1), dtype=t),
+    "resize_": lambda d, t: torch.ones(3, device=d).to(t).resize_(7),
+    "resize_ of a part": lambda d, t: torch.ones(4, device=d).to(t)[2:].resize_(5),
+    "resize_ to fewer": lambda d, t: torch.ones(4, device=d).to(t).resize_(2),
+    "resize_as_": lambda d, t: torch.ones(3, device=d).to(t).resize_as_(torch.ones(2, 4, device=d)),
+    "nothing": lambda d, t: torch.empty(0, 3, device=d, dtype=t),
+}
+
+
+@pytest.mark.filterwarnings("ignore:ComplexHalf")
+@pytest.mark.parametrize("policy", [EMULATE, "cpu"])
+@pytest.mark.parametrize("make", UNWRITTEN.values(), ids=UNWRITTEN)
+def test_unwritten_memory_is_filled(
+    make: Callable[[str, torch.dtype], Tensor], policy: str, device: str, device_module: ModuleType
+) -> None:
+    torch.empty(4096, device=device).fill_(3)  # what the cache hands out next holds something
+    torch.use_deterministic_algorithms(True)
+    try:
+        with device_module.operators.fallback_policy(policy):
+            for dtype in NUMBERS + FLOAT8:
+                try:
+                    expected = make("cpu", dtype)
+                except (RuntimeError, NotImplementedError):
+                    continue  # core fills no such dtype
+                actual = make(device, dtype)
+                assert actual.stride() == expected.stride()
+                bits = [t.cpu().contiguous().view(-1).view(torch.uint8).tolist() for t in (actual, expected)]
+                assert bits[0] == bits[1], (dtype, actual)
+    finally:
+        torch.use_deterministic_algorithms(False)
+
+
+def test_unwritten_memory_is_left_alone_on_request(device: str) -> None:
+    torch.use_deterministic_algorithms(True)
+    torch.utils.deterministic.fill_uninitialized_memory = False
+    try:
+        x = torch.empty(1000, device=device).zero_()
+        address = x.data_ptr()
+        del x
+        y = torch.empty(1000, device=device)
+        assert y.data_ptr() == address  # so that this test says something
+        same(y, torch.zeros(1000))
+    finally:
+        torch.utils.deterministic.fill_uninitialized_memory = True
+        torch.use_deterministic_algorithms(False)
 
 
 def test_data_can_be_replaced(device: str) -> None:

@@ -1,3 +1,4 @@
+#include <ATen/Context.h>
 #include <ATen/EmptyTensor.h>
 #include <ATen/native/TensorFactories.h>
 #include <torch/library.h>
@@ -21,18 +22,26 @@ c10::DeviceIndex indexOf(std::optional<c10::Device> device) {
   return resolveDevice(device.has_value() ? device->index() : -1);
 }
 
+// torch.utils.deterministic.fill_uninitialized_memory: no program gets to see what was in the memory before.
+at::Tensor filledIfDeterministic(at::Tensor fresh) {
+  if (at::globalContext().deterministicAlgorithms() && at::globalContext().deterministicFillUninitializedMemory() && fresh.numel() > 0) [[unlikely]] {
+    at::native::fill_empty_deterministic_(fresh);
+  }
+  return fresh;
+}
+
 at::Tensor emptyMemoryFormat(
     c10::IntArrayRef size, std::optional<at::ScalarType> dtype, std::optional<c10::Layout> layout, std::optional<c10::Device> device, std::optional<bool> pin_memory, std::optional<c10::MemoryFormat> memory_format) {
   checkOptions(layout, pin_memory);
   const DeviceGuard guard(indexOf(device));
-  return at::detail::empty_generic(size, &cachingAllocator(), kDeviceKey, c10::dtype_or_default(dtype), memory_format);
+  return filledIfDeterministic(at::detail::empty_generic(size, &cachingAllocator(), kDeviceKey, c10::dtype_or_default(dtype), memory_format));
 }
 
 at::Tensor emptyStrided(
     c10::IntArrayRef size, c10::IntArrayRef stride, std::optional<at::ScalarType> dtype, std::optional<c10::Layout> layout, std::optional<c10::Device> device, std::optional<bool> pin_memory) {
   checkOptions(layout, pin_memory);
   const DeviceGuard guard(indexOf(device));
-  return at::detail::empty_strided_generic(size, stride, &cachingAllocator(), kDeviceKey, c10::dtype_or_default(dtype));
+  return filledIfDeterministic(at::detail::empty_strided_generic(size, stride, &cachingAllocator(), kDeviceKey, c10::dtype_or_default(dtype)));
 }
 
 // Zeros without memory, which autograd uses for gradients that are known to vanish.

@@ -1,6 +1,10 @@
+#include <ATen/Context.h>
 #include <ATen/native/Resize.h>
+#include <ATen/native/TensorFactories.h>
 #include <ATen/ops/empty.h>
 #include <torch/library.h>
+
+#include <algorithm>
 
 #include "aten/emulation/Compound.h"
 #include "runtime/CachingAllocator.h"
@@ -11,12 +15,15 @@
 namespace openreg {
 namespace {
 
-// Makes the tensor's storage large enough for its shape; content is kept.
-void growStorage(c10::TensorImpl* impl) {
-  if (impl->numel() == 0) {
+// Makes the tensor's storage large enough for a shape that it does not have yet; content is kept. Raises if the shape has a
+// negative stride, which a tensor would replace without a word. Without strides the shape is contiguous.
+void growStorage(const c10::TensorImpl* impl, c10::IntArrayRef size, c10::IntArrayRef stride, int64_t storage_offset) {
+  if (std::find(size.begin(), size.end(), 0) != size.end()) {
     return;
   }
-  const size_t needed = at::detail::computeStorageNbytes(impl->sizes(), impl->strides(), impl->dtype().itemsize(), impl->storage_offset());
+  const size_t itemsize = impl->dtype().itemsize();
+  const size_t needed = stride.data() != nullptr ? at::detail::computeStorageNbytes(size, stride, itemsize, storage_offset)
+                                                 : at::detail::computeStorageNbytesContiguous(size, itemsize, storage_offset);
   auto* storage = impl->unsafe_storage().unsafeGetStorageImpl();
   if (storage->nbytes() < needed) {
     resizeStorage(storage, needed);
@@ -25,27 +32,37 @@ void growStorage(c10::TensorImpl* impl) {
 
 const at::Tensor& resize_(const at::Tensor& self, c10::IntArrayRef size, std::optional<c10::MemoryFormat> memory_format) {
   auto* impl = self.unsafeGetTensorImpl();
+  const auto nbytes_before = static_cast<int64_t>(impl->unsafe_storage().nbytes());
   if (impl->sizes() != size) {
+    growStorage(impl, size, {}, impl->storage_offset());
     impl->set_sizes_contiguous(size);
-    growStorage(impl);
   }
   if (memory_format.has_value()) {
     TORCH_CHECK(*memory_format != c10::MemoryFormat::Preserve, "Unsupported memory format ", *memory_format);
     impl->empty_tensor_restride(*memory_format);
   }
+  if (at::globalContext().deterministicAlgorithms() && at::globalContext().deterministicFillUninitializedMemory()) [[unlikely]] {
+    at::native::fill_resize_deterministic_(self, nbytes_before);
+  }
   return self;
 }
 
 at::Tensor& setStorageOffset(at::Tensor& self, at::Storage source, int64_t storage_offset, c10::IntArrayRef size, c10::IntArrayRef stride) {
-  at::native::checkSetStorage(self, std::move(source), storage_offset, size, stride);
   auto* impl = self.unsafeGetTensorImpl();
+  const c10::Storage before = impl->storage();
+  at::native::checkSetStorage(self, std::move(source), storage_offset, size, stride);
+  try {
+    growStorage(impl, size, stride, storage_offset);
+  } catch (...) {
+    impl->set_storage_keep_dtype(before);  // the new storage may be too small for the shape that the tensor still has
+    throw;
+  }
   impl->set_storage_offset(storage_offset);
   if (stride.data() != nullptr) {
     impl->set_sizes_and_strides(size, stride);
   } else {
     impl->set_sizes_contiguous(size);
   }
-  growStorage(impl);
   return self;
 }
 
