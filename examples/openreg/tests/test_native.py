@@ -220,6 +220,67 @@ def test_bias_relu_gradient(library: Any, device: str) -> None:
     assert not library.bias_relu(x.detach(), bias.detach()).requires_grad
 
 
+def test_bias_relu_of_what_is_no_number(library: Any, device: str) -> None:
+    x = torch.tensor([[math.nan, math.inf, -math.inf, -0.0, 2.0], [1.0, math.nan, 0.0, -1.0, math.nan]])
+    bias = torch.tensor([0.0, 0.0, 0.0, 0.0, math.nan])
+    here = to_device((x, bias), device)
+    torch.testing.assert_close(library.bias_relu(*here).cpu(), composed_bias_relu(x, bias), equal_nan=True)
+    operands = [t.requires_grad_() for t in (x, bias, *here)]
+    composed_bias_relu(x, bias).sum().backward()
+    library.bias_relu(*here).sum().backward()
+    for theirs, ours in zip(operands[:2], operands[2:], strict=True):
+        torch.testing.assert_close(ours.grad.cpu(), theirs.grad, equal_nan=True)
+
+
+@pytest.mark.filterwarnings("error")
+def test_bias_relu_second_gradient(library: Any, device: str) -> None:
+    x = torch.randn(4, 3, dtype=torch.float64, device=device, requires_grad=True)
+    bias = torch.randn(3, dtype=torch.float64, device=device, requires_grad=True)
+    assert torch.autograd.gradgradcheck(library.bias_relu, (x, bias))
+
+    def penalty(function: Callable[[Tensor, Tensor], Tensor]) -> tuple[Tensor, ...]:
+        first = torch.autograd.grad(function(x, bias).pow(3).sum(), (x, bias), create_graph=True)
+        return torch.autograd.grad(sum(g.pow(2).sum() for g in first), (x, bias))
+
+    torch.testing.assert_close(penalty(library.bias_relu), penalty(composed_bias_relu))
+
+
+@pytest.mark.parametrize("shape", [(0, 3), (3, 0)])
+def test_bias_relu_gradient_without_elements(shape: tuple[int, int], library: Any, device: str) -> None:
+    x = torch.ones(shape, device=device, requires_grad=True)
+    bias = torch.ones(shape[1], device=device, requires_grad=True)
+    library.bias_relu(x, bias).sum().backward()
+    assert (x.grad.shape, bias.grad.tolist()) == (shape, [0.0] * shape[1])
+
+
+def loss(function: Callable[[Tensor, Tensor], Tensor]) -> Callable[[Tensor, Tensor], Tensor]:
+    return lambda x, bias: function(x, bias).pow(3).sum()
+
+
+TRANSFORMS: dict[str, Callable[[Any], Callable[..., Any]]] = {
+    "grad": lambda f: torch.func.grad(loss(f), (0, 1)),
+    "grad of grad": lambda f: torch.func.grad(lambda x, b: torch.func.grad(loss(f))(x, b).sum(), (0, 1)),
+    "vjp": lambda f: lambda x, b: torch.func.vjp(f, x, b)[1](x),
+    "jvp": lambda f: lambda x, b: torch.func.jvp(f, (x, b), (x, b)),
+    "jacrev": lambda f: torch.func.jacrev(f, (0, 1)),
+    "hessian": lambda f: torch.func.hessian(loss(f), (0, 1)),
+    "vmap": lambda f: torch.vmap(f, (0, None)),
+    "vmap of both": lambda f: lambda x, b: torch.vmap(f)(torch.stack([x, -x]), torch.stack([b, b + 1])),
+    "vmap of grad": lambda f: torch.vmap(torch.func.grad(loss(f)), (0, None)),
+    "grad of vmap": lambda f: torch.func.grad(loss(torch.vmap(f, (0, None)))),
+}
+
+
+@pytest.mark.parametrize("transform", TRANSFORMS.values(), ids=TRANSFORMS)
+@pytest.mark.filterwarnings("error", "ignore:.*torch.jit")
+def test_bias_relu_in_transforms(transform: Callable[[Any], Callable[..., Any]], library: Any, device: str) -> None:
+    x, bias = torch.randn(4, 3, dtype=torch.float64), torch.randn(3, dtype=torch.float64)
+    actual = transform(library.bias_relu)(x.to(device), bias.to(device))
+    torch.testing.assert_close(actual, to_device(transform(composed_bias_relu)(x, bias), device))
+    with pytest.raises(ValueError, match="bias_relu takes"):
+        transform(library.bias_relu)(x.to(device), bias.to(device)[:1])
+
+
 def test_bias_relu_errors(library: Any, device: str, second_device: torch.device) -> None:
     x = torch.ones(2, 3, device=device)
     for bias in (torch.ones(2, device=device), torch.ones(1, 3, device=device), torch.ones((), device=device)):

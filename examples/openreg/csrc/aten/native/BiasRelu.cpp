@@ -1,9 +1,11 @@
 #include "aten/native/BiasRelu.h"
 
 #include <ATen/Dispatch.h>
+#include <ATen/ops/add.h>
 #include <ATen/ops/empty_like.h>
-#include <ATen/ops/gt.h>
-#include <ATen/ops/where.h>
+#include <ATen/ops/relu.h>
+#include <ATen/ops/sum_to_size.h>
+#include <ATen/ops/threshold_backward.h>
 #include <torch/library.h>
 
 #include "aten/emulation/Call.h"
@@ -35,7 +37,7 @@ void biasReluKernel(const BiasReluArguments<T>& arguments) {
   for (int64_t row = 0; row < arguments.rows; ++row) {
     for (int64_t column = 0; column < arguments.columns; ++column) {
       const T sum = input[row * arguments.columns + column] + bias[column];
-      output[row * arguments.columns + column] = sum > T(0) ? sum : T(0);
+      output[row * arguments.columns + column] = sum <= T(0) ? T(0) : sum;  // NaN stays NaN
     }
   }
 }
@@ -50,10 +52,6 @@ void checkShapes(const at::Tensor& input, const at::Tensor& bias) {
 at::Tensor biasReluMeta(const at::Tensor& input, const at::Tensor& bias) {
   checkShapes(input, bias);
   return at::empty_like(input, at::MemoryFormat::Contiguous);
-}
-
-std::tuple<at::Tensor, at::Tensor> biasReluBackwardMeta(const at::Tensor& grad, const at::Tensor& /*output*/) {
-  return {at::empty_like(grad), grad.new_empty_symint({grad.sym_size(-1)})};
 }
 
 }  // namespace
@@ -84,25 +82,29 @@ at::Tensor biasRelu(const at::Tensor& input, const at::Tensor& bias) {
   return output;
 }
 
+at::Tensor composedBiasRelu(const at::Tensor& input, const at::Tensor& bias) {
+  checkShapes(input, bias);
+  return at::relu(at::add(input, bias));
+}
+
 std::tuple<at::Tensor, at::Tensor> biasReluBackward(const at::Tensor& grad, const at::Tensor& output) {
-  auto grad_input = at::where(output.gt(0), grad, 0);
-  auto grad_bias = grad_input.reshape({-1, grad.size(-1)}).sum(0);
+  auto grad_input = at::threshold_backward(grad, output, 0);
+  auto grad_bias = grad_input.sum_to_size_symint({grad.sym_size(-1)});
   return {std::move(grad_input), std::move(grad_bias)};
 }
 
 TORCH_LIBRARY(openreg, m) {
   m.def("bias_relu(Tensor input, Tensor bias) -> Tensor");
-  m.def("bias_relu_backward(Tensor grad, Tensor output) -> (Tensor, Tensor)");
+  // One kernel for all devices, made of operators that have gradients themselves: so this one has a gradient, too.
+  m.def("bias_relu_backward(Tensor grad, Tensor output) -> (Tensor, Tensor)", TORCH_FN(biasReluBackward));
 }
 
 TORCH_LIBRARY_IMPL(openreg, PrivateUse1, m) {
   m.impl("bias_relu", TORCH_FN(biasRelu));
-  m.impl("bias_relu_backward", TORCH_FN(biasReluBackward));
 }
 
 TORCH_LIBRARY_IMPL(openreg, Meta, m) {
   m.impl("bias_relu", TORCH_FN(biasReluMeta));
-  m.impl("bias_relu_backward", TORCH_FN(biasReluBackwardMeta));
 }
 
 }  // namespace openreg::native

@@ -1,4 +1,5 @@
 #include <ATen/core/dispatch/Dispatcher.h>
+#include <c10/core/impl/LocalDispatchKeySet.h>
 #include <torch/csrc/autograd/custom_function.h>
 #include <torch/library.h>
 
@@ -33,13 +34,19 @@ struct BiasRelu : torch::autograd::Function<BiasRelu> {
 };
 
 at::Tensor biasReluAutograd(const at::Tensor& input, const at::Tensor& bias) {
-  return BiasRelu::apply(input, bias);
+  // torch.func refuses torch::autograd::Function: its transforms would not see what is behind it.
+  const bool transformed = c10::impl::tls_is_dispatch_key_included(c10::DispatchKey::FuncTorchDynamicLayerBackMode);
+  return transformed ? composedBiasRelu(input, bias) : BiasRelu::apply(input, bias);
 }
 
 }  // namespace
 
 TORCH_LIBRARY_IMPL(openreg, AutogradPrivateUse1, m) {
   m.impl("bias_relu", TORCH_FN(biasReluAutograd));
+}
+
+TORCH_LIBRARY_IMPL(openreg, FuncTorchBatched, m) {
+  m.impl("bias_relu", TORCH_FN(composedBiasRelu));  // else vmap calls the kernel once for each element of the batch
 }
 
 }  // namespace openreg::native
