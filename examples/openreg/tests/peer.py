@@ -27,6 +27,13 @@ def keep(name: str, value: Any) -> None:
     _kept[name] = value
 
 
+def receive(device: str, message: tuple[Any, ...]) -> int:
+    """Open a storage that another process has described, and return its size."""
+    rebuild = torch.get_device_module(device).multiprocessing._rebuild_storage
+    size: int = rebuild(*message).nbytes()
+    return size
+
+
 def give(name: str) -> Any:
     return _kept[name]
 

@@ -1,9 +1,13 @@
 """Tensors between processes share memory; so one process sees what the other writes."""
 
+import gc
 import pickle
+import re
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import suppress
+from importlib import import_module
 from multiprocessing.reduction import ForkingPickler
 from types import ModuleType
 from typing import Any
@@ -59,6 +63,7 @@ def other() -> Iterator[Peer]:
 def nothing_is_left(device: str, device_module: ModuleType, other: Peer) -> Iterator[None]:
     before = device_module.memory_allocated(), other(peer.allocated, device)
     yield
+    gc.collect()  # an exception of the other process holds the frames through which it came, and their tensors
     for _ in range(2):  # what goes there and back has two senders
         device_module.ipc_collect()
         other(peer.collect, device)
@@ -288,6 +293,55 @@ def test_message_can_be_received_once(device: str) -> None:
     del x
     with pytest.raises(RuntimeError, match="received before"):
         pickle.loads(message)
+
+
+def bindings() -> Any:
+    return import_module(f"{PACKAGE}._C")
+
+
+ALTERED: dict[str, tuple[int, Any]] = {
+    "device": (0, 1),
+    "device that is not there": (0, 100),
+    "negative device": (0, -1),
+    "device beyond an int8": (0, 256),
+    "size": (1, 1 << 40),
+    "size that overflows with the offset": (1, 2**64 - 1),
+    "negative size": (1, -4),
+    "handle": (2, b"nonsense"),
+    "offset": (3, 1 << 40),
+    "offset that overflows": (3, 2**64 - 512),
+    "text for an offset": (3, "0"),
+    "handle of the ticket": (4, b""),
+    "index of the ticket": (5, 5000),
+    "negative index": (5, -1),
+    "index that overflows": (5, 2**60),
+    "index that overflows the message": (5, 2**70),
+    "serial of the ticket": (6, 2**40),
+}
+
+
+@pytest.mark.parametrize(("part", "value"), ALTERED.values(), ids=ALTERED)
+def test_altered_message_is_refused(part: int, value: Any, device: str, device_module: ModuleType, other: Peer) -> None:
+    if device_module.device_count() < 2 and value == 1:
+        pytest.skip("this needs two devices")
+    x = torch.ones(1000, device=device)
+    for receive in (peer.receive, lambda *message: other(peer.receive, *message)):
+        message = bindings()._share_storage(x.untyped_storage())
+        altered = message[:part] + (value,) + message[part + 1 :]
+        with pytest.raises((ValueError, RuntimeError)) as caught:
+            receive(device, altered)
+        assert re.match("(this|device|a) ", str(caught.value)), caught.value  # not a type that cannot be cast
+        with suppress(RuntimeError):
+            receive(device, message)  # gives the ticket back, if the message was refused before it was taken
+    assert x.sum().item() == 1000
+
+
+def test_message_of_wrong_length_is_refused(device: str) -> None:
+    x = torch.ones(4, device=device)
+    message = bindings()._share_storage(x.untyped_storage())
+    with pytest.raises(ValueError, match="6 parts"):
+        bindings()._open_storage(message[:-1])
+    assert bindings()._open_storage(message).nbytes() >= 16
 
 
 def test_shared_storage_keeps_its_size(device: str, other: Peer) -> None:

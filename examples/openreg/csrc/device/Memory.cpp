@@ -55,6 +55,7 @@ PointerInfo pointerInfo(const void* pointer) {
       info.type = MemoryType::Device;
       info.device = attributes.device;
       info.base = attributes.basePointer;
+      info.size = attributes.size;
       break;
     case orMemoryTypeHost:
       info.type = MemoryType::Host;

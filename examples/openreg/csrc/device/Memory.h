@@ -30,6 +30,7 @@ struct PointerInfo {
   MemoryType type = MemoryType::Unregistered;
   int device = -1;
   void* base = nullptr;  // start of the allocation around the pointer
+  size_t size = 0;  // of that allocation
 };
 BACKEND_API PointerInfo pointerInfo(const void* pointer);
 

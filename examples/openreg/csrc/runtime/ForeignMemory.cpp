@@ -46,6 +46,12 @@ std::string exportAllocation(void* base) {
   return registry.exported[base] = device::exportMemory(base);
 }
 
+ForeignMemory::ForeignMemory(c10::DeviceIndex device, std::string handle) : ForeignMemory(std::move(handle)) {
+  const auto info = device::pointerInfo(base_);
+  TORCH_CHECK_VALUE(info.device == device, "this message from another process names device ", static_cast<int>(device), " for memory of device ", info.device, "; it was altered on its way");
+  size_ = info.size;
+}
+
 ForeignMemory::ForeignMemory(std::string handle) : handle_(std::move(handle)) {
   auto& registry = Registry::instance();
   const std::lock_guard<std::mutex> guard(registry.mutex);
@@ -65,6 +71,12 @@ ForeignMemory::ForeignMemory(std::string handle) : handle_(std::move(handle)) {
   ++entry.users;
   base_ = entry.base;
   opened_ = true;
+}
+
+void* ForeignMemory::at(size_t offset, size_t nbytes) const {
+  TORCH_CHECK_VALUE(
+      nbytes <= size_ && offset <= size_ - nbytes, "this message from another process names ", nbytes, " bytes at offset ", offset, " of an allocation of ", size_, " bytes; it was altered on its way");
+  return static_cast<char*>(base_) + offset;
 }
 
 ForeignMemory::~ForeignMemory() {

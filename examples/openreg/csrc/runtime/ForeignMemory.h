@@ -1,5 +1,8 @@
 #pragma once
 
+#include <c10/core/Device.h>
+
+#include <cstddef>
 #include <string>
 
 namespace openreg {
@@ -13,21 +16,25 @@ std::string exportAllocation(void* base);
 // this process made itself gives its own memory.
 class ForeignMemory {
  public:
-  explicit ForeignMemory(std::string handle);
+  // Raises if the memory is of another device.
+  ForeignMemory(c10::DeviceIndex device, std::string handle);
   ~ForeignMemory();  // may wait for the device
   ForeignMemory(const ForeignMemory&) = delete;
   ForeignMemory& operator=(const ForeignMemory&) = delete;
 
-  void* base() const {
-    return base_;
-  }
+  // The address at an offset from which on there are `nbytes`. Raises if the allocation does not hold them: they are numbers out
+  // of a message.
+  void* at(size_t offset, size_t nbytes) const;
   const std::string& handle() const {
     return handle_;
   }
 
  private:
+  explicit ForeignMemory(std::string handle);
+
   const std::string handle_;
   void* base_ = nullptr;
+  size_t size_ = 0;
   bool opened_ = false;
 };
 

@@ -17,9 +17,10 @@ struct Received {
   Ticket ticket;
   ForeignMemory memory;
   size_t offset;
+  void* data;
 
   explicit Received(const SharedStorage& shared)
-      : device(shared.device), ticket(shared.device, shared.ticket), memory(shared.memory), offset(shared.offset) {}
+      : device(shared.device), ticket(shared.device, shared.ticket), memory(shared.device, shared.memory), offset(shared.offset), data(memory.at(offset, shared.nbytes)) {}
 
   static void free(void* context) {
     const std::unique_ptr<Received> self(static_cast<Received*>(context));
@@ -62,12 +63,14 @@ c10::Storage openStorage(const SharedStorage& shared) {
   ensureInitialized();
   checkDeviceIndex(shared.device);
   auto received = std::make_unique<Received>(shared);
-  void* const data = static_cast<char*>(received->memory.base()) + shared.offset;
+  void* const data = received->data;
   c10::DataPtr owner(data, received.release(), &Received::free, c10::Device(kDeviceType, shared.device));
   return c10::Storage(c10::Storage::use_byte_size_t(), shared.nbytes, std::move(owner), /*allocator=*/nullptr, /*resizable=*/false);
 }
 
 void declineStorage(const SharedStorage& shared) {
+  ensureInitialized();
+  checkDeviceIndex(shared.device);
   const Ticket ticket(shared.device, shared.ticket);
 }
 

@@ -2,6 +2,7 @@
 
 #include <c10/util/Exception.h>
 
+#include <limits>
 #include <map>
 #include <mutex>
 #include <utility>
@@ -50,6 +51,11 @@ class Table {
     base_ = static_cast<Entry*>(device::allocate(kPlaces * sizeof(Entry)));
     TORCH_CHECK_WITH(OutOfMemoryError, base_ != nullptr, "the device has no ", kPlaces * sizeof(Entry), " bytes left, which sending a tensor to another process needs");
     handle_ = exportAllocation(base_);
+  }
+
+  // Of a place in each table. `index` may be any number out of a message: what is no place is beyond the table.
+  static size_t offsetOf(int64_t index) {
+    return index >= 0 && static_cast<size_t>(index) < kPlaces ? static_cast<size_t>(index) * sizeof(Entry) : std::numeric_limits<size_t>::max();
   }
 
   bool full() const {
@@ -142,7 +148,7 @@ void collectTickets(c10::DeviceIndex device) {
 }
 
 Ticket::Ticket(c10::DeviceIndex device, const TicketName& name)
-    : device_(device), table_(name.table), place_(static_cast<char*>(table_.base()) + name.index * sizeof(Entry)) {
+    : device_(device), table_(device, name.table), place_(static_cast<char*>(table_.at(Table::offsetOf(name.index), sizeof(Entry)))) {
   Entry entry;
   copyNow(device_, &entry, place_, sizeof(entry));
   TORCH_CHECK(

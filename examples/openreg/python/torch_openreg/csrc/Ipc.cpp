@@ -17,13 +17,26 @@ py::tuple toTuple(const SharedStorage& shared) {
   return py::make_tuple(static_cast<int>(shared.device), shared.nbytes, py::bytes(shared.memory), shared.offset, py::bytes(shared.ticket.table), shared.ticket.index, shared.ticket.serial);
 }
 
+// A message may hold anything.
+template <class Value>
+Value read(const py::tuple& parts, size_t index) {
+  try {
+    return parts[index].cast<Value>();
+  } catch (const py::cast_error&) {
+    throw py::value_error(c10::str("this message from another process is no storage: its part ", index, " is ", py::repr(parts[index]).cast<std::string>()));
+  }
+}
+
 SharedStorage fromTuple(const py::tuple& parts) {
+  if (parts.size() != 7) {
+    throw py::value_error(c10::str("this message from another process is no storage: it has ", parts.size(), " parts instead of 7"));
+  }
   SharedStorage shared;
-  shared.device = static_cast<c10::DeviceIndex>(parts[0].cast<int>());
-  shared.nbytes = parts[1].cast<size_t>();
-  shared.memory = parts[2].cast<std::string>();
-  shared.offset = parts[3].cast<size_t>();
-  shared.ticket = {parts[4].cast<std::string>(), parts[5].cast<int64_t>(), parts[6].cast<uint64_t>()};
+  shared.device = read<c10::DeviceIndex>(parts, 0);
+  shared.nbytes = read<size_t>(parts, 1);
+  shared.memory = read<py::bytes>(parts, 2);
+  shared.offset = read<size_t>(parts, 3);
+  shared.ticket = {read<py::bytes>(parts, 4), read<int64_t>(parts, 5), read<uint64_t>(parts, 6)};
   return shared;
 }
 
@@ -39,9 +52,9 @@ void bindIpc(py::module_& m) {
   m.def("_open_storage", [](const py::tuple& shared) { return py::reinterpret_steal<py::object>(torch::createPyObject(call(openStorage)(fromTuple(shared)))); }, py::arg("shared"));
   m.def("_decline_storage", [](const py::tuple& shared) { call(declineStorage)(fromTuple(shared)); }, py::arg("shared"));
   m.def("_share_event", [](const py::object& event) { return py::bytes(call([&] { return shareEvent(eventOf(event)); })()); }, py::arg("event"));
-  m.def("_open_event", [](const py::object& event, int device, const py::bytes& handle) {
+  m.def("_open_event", [](const py::object& event, c10::DeviceIndex device, const py::bytes& handle) {
           const std::string bytes = handle;
-          call([&] { openEvent(eventOf(event), static_cast<c10::DeviceIndex>(device), bytes); })(); }, py::arg("event"), py::arg("device"), py::arg("handle"));
+          call([&] { openEvent(eventOf(event), device, bytes); })(); }, py::arg("event"), py::arg("device"), py::arg("handle"));
   m.def("_collect_shared_storages", call(collectSharedStorages));
 }
 
