@@ -6,6 +6,7 @@ from types import ModuleType
 
 import pytest
 import torch
+from busy import launch_variable
 from conftest import RunPython
 
 MiB = 1 << 20
@@ -63,7 +64,7 @@ def test_memory_fraction_is_checked(device_module: ModuleType) -> None:
     for wrong in (-0.1, 1.1, float("nan")):
         with pytest.raises(ValueError, match="from 0 to 1"):
             device_module.set_per_process_memory_fraction(wrong)
-    with pytest.raises(IndexError):
+    with pytest.raises(torch.AcceleratorError):
         device_module.set_per_process_memory_fraction(0.5, 100)
     with pytest.raises(TypeError):
         device_module.set_per_process_memory_fraction("half")
@@ -176,5 +177,85 @@ for wrong in ("max_split_size_mb:1", "garbage_collection_threshold:1.5", "roundu
     except (ValueError, RuntimeError):
         continue
     raise AssertionError(wrong)
+"""
+    passes(run_python, code)
+
+
+MODES = ("inline", "async", "blocking")
+
+
+@pytest.mark.needs("emulator")
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("policy", ["emulate", "cpu"])
+def test_a_device_smaller_than_a_segment(mode: str, policy: str, run_python: RunPython) -> None:
+    code = """
+import torch
+module = torch.get_device_module(device)
+module.operators.set_fallback_policy(POLICY)
+total = module.mem_get_info()[1]
+assert total == 1 << 20
+torch.manual_seed(0)
+net = torch.nn.Sequential(torch.nn.Linear(8, 16), torch.nn.ReLU(), torch.nn.Linear(16, 1))
+x = torch.randn(4, 8)
+expected = net(x)
+torch.testing.assert_close(net.to(device)(x.to(device)).cpu(), expected)
+net(x.to(device)).sum().backward()
+assert module.memory_stats()["num_alloc_retries"] == 0
+
+held = []
+try:
+    while True:
+        held.append(torch.full((1000,), float(len(held)), device=device))
+except torch.OutOfMemoryError:
+    pass
+assert len(held) > 200 and module.memory_reserved() > total - 8192, (len(held), module.memory_reserved())
+assert [x[-1].item() for x in held[::20]] == list(range(0, len(held), 20))
+held.clear()
+assert torch.ones(200000, device=device).sum().item() == 200000  # room for this one, if all that is cached goes back
+"""
+    variable = launch_variable() or ""
+    env = {variable: mode, f"{variable.removesuffix('LAUNCH')}DEVICE_MEMORY": "1M"}
+    done = run_python(code.replace("POLICY", repr(policy)), env=env)
+    assert (done.returncode, done.stderr) == (0, ""), done.stderr
+
+
+def test_the_last_bytes_of_a_device(run_python: RunPython) -> None:
+    code = """
+rest = of(module.mem_get_info()[0] - 2 * MiB)
+assert module.mem_get_info()[0] == 2 * MiB
+sizes = {"large": 300_000, "small": 1000}  # for both there are segments of 2 MiB or more
+held = {}
+for pool, size in sizes.items():
+    left = module.mem_get_info()[0]
+    held[pool] = [torch.full((size,), 5.0, device=device)]
+    assert 0 <= left - module.mem_get_info()[0] - 4 * size < 4096, pool
+for pool, size in sizes.items():
+    try:
+        while True:
+            held[pool].append(torch.full((size,), 5.0 + len(held[pool]), device=device))
+    except torch.OutOfMemoryError as error:
+        assert "Tried to allocate" in str(error)
+assert module.mem_get_info()[0] < 4096 and len(held["small"]) > 50
+for tensors in held.values():
+    assert [(x[0].item(), x[-1].item()) for x in tensors] == [(5 + i, 5 + i) for i in range(len(tensors))]
+del rest, held, tensors
+module.empty_cache()
+x = of(100)
+assert module.memory_reserved() == 2 * MiB  # there is room for usual segments again
+"""
+    passes(run_python, code)
+
+
+def test_a_fraction_smaller_than_a_segment(run_python: RunPython) -> None:
+    code = """
+module.set_per_process_memory_fraction(MiB / module.mem_get_info()[1])
+x = of(100_000)
+assert module.memory_reserved() < MiB
+try:
+    of(MiB)
+except torch.OutOfMemoryError:
+    pass
+else:
+    raise AssertionError("more than the fraction")
 """
     passes(run_python, code)

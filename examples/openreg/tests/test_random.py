@@ -1,6 +1,10 @@
 """Random numbers: seeds govern the device, each device has a generator, and that of the CPU is left alone."""
 
+import copy
+import io
+import pickle
 from collections.abc import Callable
+from multiprocessing.reduction import ForkingPickler
 from types import ModuleType
 
 import pytest
@@ -209,3 +213,39 @@ def test_initialisation_of_modules_follows_the_seed(device: str) -> None:
 def test_offset_is_refused(device: str) -> None:
     with pytest.raises((NotImplementedError, RuntimeError), match="offset"):
         torch.Generator(device).get_offset()
+
+
+@pytest.mark.parametrize(
+    "copied",
+    [
+        copy.copy,
+        copy.deepcopy,
+        lambda g: pickle.loads(pickle.dumps(g)),
+        lambda g: pickle.loads(pickle.dumps(g, 2)),
+        lambda g: pickle.loads(bytes(ForkingPickler.dumps(g))),
+        lambda g: saved_and_loaded(g),
+    ],
+    ids=["copy", "deepcopy", "pickle", "pickle 2", "between processes", "save"],
+)
+def test_copies_of_a_generator(
+    copied: Callable[[torch.Generator], torch.Generator], second_device: torch.device
+) -> None:
+    generator = torch.Generator(second_device).manual_seed(11)
+    torch.randn(3, device=second_device, generator=generator)  # and one more number that the generator keeps
+    other = copied(generator)
+    assert other is not generator
+    assert (other.device, other.initial_seed()) == (second_device, 11)
+    assert torch.equal(other.get_state(), generator.get_state())
+    draws = [torch.randn(33, device=second_device, generator=g).cpu() for g in (generator, other, generator, other)]
+    assert torch.equal(draws[0], draws[1])
+    assert torch.equal(draws[2], draws[3])
+    on_cpu = copied(torch.Generator().manual_seed(11))
+    assert (on_cpu.device.type, on_cpu.initial_seed()) == ("cpu", 11)
+
+
+def saved_and_loaded(value: torch.Generator) -> torch.Generator:
+    file = io.BytesIO()
+    torch.save(value, file)
+    file.seek(0)
+    loaded: torch.Generator = torch.load(file, weights_only=False)
+    return loaded

@@ -52,7 +52,8 @@ Block* DeviceCache::find(const Request& request, Lock& lock) {
   }
   if (private_pools_.routing()) {
     // Whoever gives back memory waits for the device, which is not allowed while a stream is captured.
-    return takeNewSegment(request, pool);
+    block = takeNewSegment(request, pool);
+    return block != nullptr ? block : takeNewSegment(request, pool, request.size);
   }
   collectGarbage(lock, request.context);
   block = takeNewSegment(request, pool);
@@ -76,7 +77,8 @@ Block* DeviceCache::find(const Request& request, Lock& lock) {
   for (bool more = true; block == nullptr && more; block = retry()) {
     more = releaseCached(lock, request.context);  // meanwhile others may have freed more
   }
-  return block;
+  // Segments are larger than what they are made for, so that they serve more; the device may have room for this request alone.
+  return block != nullptr ? block : takeNewSegment(request, pool, request.size);
 }
 
 Block* DeviceCache::takeFree(const Request& request, BlockPool& pool) {
@@ -93,6 +95,11 @@ Block* DeviceCache::takeFree(const Request& request, BlockPool& pool) {
 
 Block* DeviceCache::takeNewSegment(const Request& request, BlockPool& pool) {
   const size_t size = segmentSizeFor(request.size);
+  // A device that never has room for the usual segment is not asked for it, and nothing is released for its sake.
+  return takeNewSegment(request, pool, size <= allowed() ? size : request.size);
+}
+
+Block* DeviceCache::takeNewSegment(const Request& request, BlockPool& pool, size_t size) {
   if (fraction_ < 1 && reserved() + size > allowed()) {
     return nullptr;
   }

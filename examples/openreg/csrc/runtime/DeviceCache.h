@@ -60,6 +60,7 @@ class DeviceCache {
   BlockPool& poolFor(const Request& request);
   Block* find(const Request& request, Lock& lock);
   Block* takeFree(const Request& request, BlockPool& pool);
+  Block* takeNewSegment(const Request& request, BlockPool& pool, size_t size);
   Block* takeNewSegment(const Request& request, BlockPool& pool);
   void split(Block* block, size_t size);
   void markAllocated(Block* block, Request& request);

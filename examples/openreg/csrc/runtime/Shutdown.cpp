@@ -12,12 +12,13 @@ namespace openreg {
 
 namespace {
 
-// A backward pass on each device, of views only, which no fallback policy can forbid.
+// A backward pass on each device, of views only, which no fallback policy can forbid, and of tensors without elements, because
+// the device's memory may be full.
 void passThroughAutogradThreads() {
   for (c10::DeviceIndex i = 0; i < deviceCount(); ++i) {
     const c10::TensorOptions options(c10::Device(kDeviceType, i));
-    const auto x = at::empty({}, options).requires_grad_();
-    x.view({1}).backward(at::empty({1}, options));
+    const auto x = at::empty({0}, options).requires_grad_();
+    x.view({0, 1}).backward(at::empty({0, 1}, options));
   }
 }
 

@@ -94,6 +94,11 @@ def watch_optimizers() -> None:
     _capture.watch_optimizers()
 
 
+def keep_generators() -> None:
+    """Let generators of the device be pickled and copied with their state."""
+    import_module(f"{__package__}.{DEVICE_NAME}.random").install()
+
+
 def apply_patches() -> None:
     """Repair what PyTorch has no registration for."""
     from . import _patches
@@ -112,5 +117,6 @@ STEPS = (
     generate_methods,
     share_between_processes,
     watch_optimizers,
+    keep_generators,
     apply_patches,
 )

@@ -1,12 +1,30 @@
 """Random numbers of the devices. Each device has a generator of its own; that of the CPU is never touched."""
 
+import copyreg
 from collections.abc import Iterable
 from functools import cache
+from typing import Any
 
 import torch
 
 from .. import _C
+from .._build_info import DEVICE_NAME
 from ._utils import DeviceLike, existing_index
+
+
+def install() -> None:
+    """Let pickle and copy keep generators of this device.
+
+    Core's own way asks the generator of each device but the CPU for its offset, and this one has none.
+    """
+    copyreg.pickle(torch.Generator, _reduce)
+
+
+def _reduce(generator: torch.Generator) -> tuple[Any, ...]:
+    if generator.device.type != DEVICE_NAME:
+        by_core: tuple[Any, ...] = generator.__reduce__()
+        return by_core
+    return torch.Generator, (generator.device,), (generator.initial_seed(), None, generator.get_state())
 
 
 @cache
