@@ -1,6 +1,7 @@
 """Choosing devices, their properties, processes that fork, and the isolation of device memory."""
 
 import os
+import re
 import threading
 from types import ModuleType
 
@@ -32,8 +33,9 @@ def test_set_device_takes_every_form(form: type, device: str, device_module: Mod
 @pytest.mark.parametrize(
     ("nonsense", "error"),
     [
-        (-1, IndexError),
-        (1000, IndexError),
+        (-1, torch.AcceleratorError),
+        (1000, torch.AcceleratorError),
+        (10**30, torch.AcceleratorError),
         (1.5, TypeError),
         (True, TypeError),
         ([0], TypeError),
@@ -70,8 +72,27 @@ def test_index_out_of_range_is_an_error_everywhere(device: str, device_module: M
         lambda: torch.Stream(missing),
         lambda: torch.accelerator.set_device_index(device_module.device_count()),
         lambda: torch.Generator(missing),
+        lambda: torch.UntypedStorage(1, device=missing),
+        lambda: torch.accelerator.synchronize(device_module.device_count()),
+        lambda: device_module.set_device(-5),
+        lambda: device_module.synchronize(missing),
     ):
-        with pytest.raises((IndexError, RuntimeError), match="out of range"):
+        with pytest.raises(torch.AcceleratorError, match="out of range") as caught:
+            action()
+        assert isinstance(caught.value, RuntimeError)
+        assert caught.value.error_code != 0
+        last = device_module.device_count() - 1
+        there_is = "only .* has the index 0" if last == 0 else f"have the indices 0 to {last}$"
+        assert re.search(there_is, str(caught.value).splitlines()[0]), caught.value
+
+
+def test_stream_of_a_device_that_is_not_there(device: str, device_module: ModuleType) -> None:
+    real = torch.Stream(device)
+    stream = torch.Stream(
+        stream_id=real.stream_id, device_index=device_module.device_count(), device_type=real.device_type
+    )
+    for action in (stream.synchronize, stream.query, lambda: torch.accelerator.set_stream(stream)):
+        with pytest.raises(torch.AcceleratorError, match="out of range"):
             action()
 
 
@@ -151,7 +172,7 @@ def test_bfloat16(device: str, device_module: ModuleType) -> None:
 
 def test_peer_access(device_module: ModuleType, second_device: torch.device) -> None:
     assert isinstance(device_module.can_device_access_peer(0, second_device), bool)
-    with pytest.raises(IndexError):
+    with pytest.raises(torch.AcceleratorError):
         device_module.can_device_access_peer(0, 1000)
 
 
@@ -274,6 +295,21 @@ keep = [torch.randn(1000, device=device), torch.Stream(device), torch.Event(devi
 with keep[1]:
     keep.append(keep[0] @ keep[0])
     keep[2].record()
+""")
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_process_exits_cleanly_with_the_memory_full(run_python: RunPython) -> None:
+    done = run_python("""
+import torch
+x = torch.ones(3, device=device, requires_grad=True)
+x.view(3, 1).backward(torch.ones(3, 1, device=device))
+held, size = [], 1 << 40
+while size > 0:
+    try:
+        held.append(torch.empty(size, dtype=torch.uint8, device=device))
+    except torch.OutOfMemoryError:
+        size //= 2
 """)
     assert (done.returncode, done.stderr) == (0, "")
 

@@ -25,6 +25,11 @@ def c_prefix() -> str:
     raise AssertionError("the SDK has no function for allocations")
 
 
+def sdk_name() -> str:
+    """Return the name of the SDK, which is in the name of its library."""
+    return next(PROJECT.glob("third_party/*/include/*/*.h")).parent.name
+
+
 def test_a_refused_allocation_is_tried_again(run_python: RunPython) -> None:
     code = """
 import torch
@@ -124,4 +129,5 @@ stray()
     assert re.search(r"0x[0-9a-f]+", done.stderr)
     assert re.search(r"device 0\b", done.stderr), done.stderr
     assert re.search(r"\d+ bytes", done.stderr), done.stderr
+    assert re.search(rf"error in \S*{sdk_name()}\S*:", done.stderr), done.stderr
     assert "in stray" in done.stderr, done.stderr

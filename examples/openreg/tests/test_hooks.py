@@ -134,7 +134,7 @@ def test_device_is_chosen_and_exchanged(device_module: ModuleType, second_device
     for index, expected in ((-1, 1), (0, 0), (-1, 0)):  # -1 changes nothing
         torch._C._accelerator_maybeExchangeDevice(index)
         assert accelerator.current_device_index() == expected
-    with pytest.raises(IndexError, match="out of range"):
+    with pytest.raises(torch.AcceleratorError, match="out of range"):
         accelerator.set_device_index(accelerator.device_count())
 
 

@@ -29,4 +29,8 @@ void warnError(int code, const char* call) noexcept {
   }
 }
 
+int noSuchDeviceCode() noexcept {
+  return orErrorInvalidDevice;
+}
+
 }  // namespace openreg::device

@@ -13,6 +13,9 @@ namespace openreg::device {
 // The same for places that must not throw (destructors, noexcept guard methods): a warning instead of an exception.
 BACKEND_API void warnError(int code, const char* call) noexcept;
 
+// The SDK's code for a device index that does not exist, which is found out before the SDK is asked.
+BACKEND_API int noSuchDeviceCode() noexcept;
+
 }  // namespace openreg::device
 
 // For an error code that was looked at before: `name` says which call gave it.

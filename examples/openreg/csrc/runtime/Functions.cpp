@@ -9,6 +9,7 @@
 #include <atomic>
 
 #include "device/Device.h"
+#include "device/Error.h"
 
 namespace openreg {
 namespace {
@@ -29,10 +30,20 @@ c10::DeviceIndex deviceCount() noexcept {
   return count;
 }
 
-void checkDeviceIndex(c10::DeviceIndex index) {
-  TORCH_CHECK_INDEX(
-      index >= 0 && index < deviceCount(), "device index ", static_cast<int>(index), " is out of range: ", static_cast<int>(deviceCount()),
-      " ", c10::get_privateuse1_backend(), " device(s) available");
+void checkDeviceIndex(int64_t index) {
+  if (index < 0 || index >= deviceCount()) [[unlikely]] {
+    throwNoSuchDevice(std::to_string(index));
+  }
+}
+
+void throwNoSuchDevice(const std::string& index) {
+  const auto name = c10::get_privateuse1_backend();
+  const int last = deviceCount() - 1;
+  auto available = c10::str("the ", name, " devices have the indices 0 to ", last);
+  if (last <= 0) {
+    available = last < 0 ? c10::str("there is no ", name, " device") : c10::str("the only ", name, " device has the index 0");
+  }
+  throw c10::AcceleratorError({__func__, __FILE__, static_cast<uint32_t>(__LINE__)}, device::noSuchDeviceCode(), c10::str("device index ", index, " is out of range: ", available));
 }
 
 c10::DeviceIndex currentDevice() {

@@ -92,6 +92,7 @@ device::StreamHandle handleOf(c10::StreamId id, c10::DeviceIndex index) {
 Stream::Stream(c10::Stream stream) : stream_(stream) {
   TORCH_CHECK(
       stream.device_type() == kDeviceType, "expected a stream of a ", c10::get_privateuse1_backend(), " device, got one of ", stream.device());
+  checkDeviceIndex(stream.device_index());
 }
 
 device::StreamHandle Stream::handle() const {

@@ -32,9 +32,8 @@ def _get_device_index(device: DeviceLike, optional: bool = False) -> int:
 
 
 def existing_index(device: DeviceLike = None) -> int:
-    """Return the index of an existing device; None is the current one. Raises IndexError if it is not there."""
+    """Return the index of an existing device; None is the current one. Raises AcceleratorError if it is not there."""
     index = _get_device_index(device, optional=True)
-    count = _C._get_device_count()
-    if not 0 <= index < count:
-        raise IndexError(f"device index {index} is out of range: there are {count} devices of type '{DEVICE_NAME}'")
+    if not 0 <= index < _C._get_device_count():
+        _C._throw_no_such_device(str(index))
     return index

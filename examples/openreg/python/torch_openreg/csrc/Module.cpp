@@ -34,6 +34,7 @@ void bindDevice(py::module_& m) {
   m.def("_is_initialized", [] { return isInitialized(); });
   m.def("_is_in_bad_fork", [] { return inBadFork(); });
   m.def("_get_device_count", call([] { return deviceCount(); }));
+  m.def("_throw_no_such_device", call(throwNoSuchDevice), py::arg("index"));
   m.def("_can_access_peer", call(canAccessPeer), py::arg("device"), py::arg("peer"));
   m.def("_get_device_properties", call(deviceProperties), py::return_value_policy::reference, py::arg("device"));
 

@@ -37,4 +37,8 @@ void warnError(int code, const char* call) noexcept {
   warned([&] { TORCH_WARN("device error ", nameOf(code), " (in ", call, ")"); });
 }
 
+int noSuchDeviceCode() noexcept {
+  return static_cast<int>(quartz::reason::no_such_board);
+}
+
 }  // namespace acme::device
