@@ -61,6 +61,7 @@ def other() -> Iterator[Peer]:
 
 @pytest.fixture(autouse=True)
 def nothing_is_left(device: str, device_module: ModuleType, other: Peer) -> Iterator[None]:
+    gc.collect()
     before = device_module.memory_allocated(), other(peer.allocated, device)
     yield
     gc.collect()  # an exception of the other process holds the frames through which it came, and their tensors
