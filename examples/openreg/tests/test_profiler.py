@@ -74,6 +74,25 @@ def test_times_on_another_stream_and_device(
     assert all(event.device_time_total >= 0 for event in profiler.function_events)
 
 
+@pytest.mark.needs("graphs")
+def test_operators_of_a_capture_have_no_time(device: str) -> None:
+    x = torch.ones(SIZE, SIZE, device=device)
+    y = torch.empty_like(x)
+    graph = torch.accelerator.Graph()
+    with profile(use_device=device) as profiler:
+        with torch.Stream(device):
+            graph.capture_begin()
+            torch.abs(x, out=y)
+            graph.capture_end()
+        graph.replay()
+        torch.accelerator.synchronize()
+        x @ x
+    averages = {average.key: average for average in profiler.key_averages()}
+    assert averages["aten::abs"].device_time_total == 0
+    assert averages["aten::mm"].device_time_total > 0
+    assert torch.equal(x, y)
+
+
 def test_times_that_nobody_takes_are_not_there(device: str) -> None:
     """This profiler asks Kineto, which has no plug-in for the device."""
     x = torch.rand(SIZE, SIZE, device=device)
