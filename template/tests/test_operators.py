@@ -316,6 +316,7 @@ def test_shapes_that_no_storage_holds(action: Callable[[Tensor], Any], x: Tensor
     with pytest.raises(RuntimeError) as theirs:
         action(torch.arange(24.0).view(2, 3, 4))  # a copy, because core's own set_ changes the tensor before it raises
     assert ("stride" in str(ours.value)) >= ("stride" in str(theirs.value)), ours.value
+    del ours, theirs  # which keep this frame, and so its tensors
     assert (x.shape, x.stride(), x.data_ptr(), x.untyped_storage().nbytes()) == before
     same(x, torch.arange(24.0).view(2, 3, 4))
 

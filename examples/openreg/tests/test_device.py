@@ -84,6 +84,7 @@ def test_index_out_of_range_is_an_error_everywhere(device: str, device_module: M
         last = device_module.device_count() - 1
         there_is = "only .* has the index 0" if last == 0 else f"have the indices 0 to {last}$"
         assert re.search(there_is, str(caught.value).splitlines()[0]), caught.value
+        del caught  # which keeps this frame
 
 
 def test_stream_of_a_device_that_is_not_there(device: str, device_module: ModuleType) -> None:
