@@ -1,7 +1,6 @@
 """CPU kernels that run on device memory: whose memory it is, what comes back, and that the CPU does not notice."""
 
 import gc
-import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from types import ModuleType
