@@ -74,7 +74,7 @@ bool report(std::uintptr_t address) {
   Text text;
   if (space.contains(address)) {
     const int index = space.deviceOf(address);
-    text << "\nFatal error in " EMULATOR_NAME ": the host accessed device memory at ";
+    text << "\nFatal error in " EMULATOR_LIBRARY ": the host accessed device memory at ";
     text.hex(address) << ", on device ";
     text.decimal(static_cast<std::size_t>(index)) << ", ";
     describeAllocation(text, g_runtime->device(index), address);
@@ -82,7 +82,7 @@ bool report(std::uintptr_t address) {
   } else if (space.containsKernel(address)) {
     const std::uintptr_t counterpart = address - static_cast<std::uintptr_t>(space.kernelOffset());
     const int index = space.deviceOf(counterpart);
-    text << "\nFatal error in " EMULATOR_NAME ": a kernel accessed device address ";
+    text << "\nFatal error in " EMULATOR_LIBRARY ": a kernel accessed device address ";
     text.hex(counterpart) << ", on device ";
     text.decimal(static_cast<std::size_t>(index)) << ", ";
     if (Runtime::get() == nullptr) {
