@@ -1,5 +1,6 @@
 """Hold one operator of PyTorch's database against the CPU, by the samples that PyTorch has for it."""
 
+import copy
 from collections.abc import Iterable
 from itertools import islice
 from typing import Any, TypeAlias
@@ -36,6 +37,82 @@ DTYPES = [
     torch.uint8,
     torch.bool,
 ]
+
+
+OFF_CPU_ONLY = {
+    "torch.ops.aten._efficient_attention_forward": "it is a kernel of CUDA's, which the CPU has for no dtype",
+    "torch.ops.aten._flash_attention_forward": "it is a kernel of CUDA's, which the CPU has for no dtype",
+}
+"""Entries of the database with dtypes for CUDA that computing in a wider one does not give."""
+
+
+def wider(dtype: torch.dtype) -> torch.dtype:
+    """Return the dtype that holds every number of this one, and in which the CPU computes what accelerators compute in this."""
+    if dtype == torch.complex32:
+        return torch.complex64
+    if dtype == torch.bool:
+        return torch.uint8
+    if dtype.is_complex or dtype.is_floating_point:
+        return torch.float32 if dtype in HALF else dtype
+    return torch.float64
+
+
+def on_accelerators(op: Any) -> Any:
+    """Return a copy of an entry with the dtypes that CUDA takes as well, whose function the CPU can be asked for all of them."""
+    op = copy.copy(op)
+    op.dtypesIf = {**op.dtypesIf, "cpu": op.dtypes}
+    op.dtypes, op.backward_dtypes = (
+        op.dtypes | accelerator_dtypes(op),
+        op.backward_dtypes | accelerator_backward_dtypes(op),
+    )
+    op.op = CPU_REFERENCES.get(op.full_name, op.op)
+    return op
+
+
+def _nansum(x: Tensor, dim: Any = None, keepdim: bool = False, **kwargs: Any) -> Tensor:
+    """Sum complex numbers that the CPU's nansum refuses in every precision."""
+    if x.device.type != "cpu" or not x.is_complex():
+        return torch.nansum(x, dim, keepdim, **kwargs)
+    return torch.sum(torch.where(x.isnan(), 0, x), dim, keepdim, **kwargs)
+
+
+def _nanmean(x: Tensor, dim: Any = None, keepdim: bool = False, **kwargs: Any) -> Tensor:
+    if x.device.type != "cpu" or not x.is_complex():
+        return torch.nanmean(x, dim, keepdim, **kwargs)
+    out = kwargs.pop("out", None)
+    return torch.div(_nansum(x, dim, keepdim, **kwargs), x.isnan().logical_not().sum(dim, keepdim), out=out)
+
+
+CPU_REFERENCES = {"nansum": _nansum, "nanmean": _nanmean}
+
+
+def accelerator_dtypes(op: Any) -> set[torch.dtype]:
+    """Return the dtypes that CUDA takes and the CPU lacks."""
+    if op.full_name in OFF_CPU_ONLY:
+        return set()
+    return set(op.dtypesIf["cuda"]) - set(op.supported_dtypes("cpu"))
+
+
+def accelerator_backward_dtypes(op: Any) -> set[torch.dtype]:
+    """Return the dtypes that CUDA has a gradient for and the CPU lacks."""
+    if not op.supports_autograd or op.full_name in OFF_CPU_ONLY:
+        return set()
+    return set(op.supported_backward_dtypes("cuda")) - set(op.supported_backward_dtypes("cpu"))
+
+
+def widened(tree: Any, dtype: torch.dtype) -> Any:
+    """Return nested arguments with copies in the wider dtype in the place of tensors of this dtype, and with its name."""
+    if dtype == torch.complex32:
+        narrow = {torch.complex32: torch.complex64, torch.float16: torch.float32}
+    else:
+        narrow = {dtype: wider(dtype)}
+
+    def widen(x: Any) -> Any:
+        if isinstance(x, Tensor) and x.dtype in narrow:
+            return x.detach().to(narrow[x.dtype]).requires_grad_(x.requires_grad)
+        return narrow.get(x, x) if isinstance(x, torch.dtype) else x
+
+    return tree_map(widen, tree)
 
 
 def find(*names: str) -> list[Any]:

@@ -31,6 +31,7 @@ def operators() -> Iterator[ModuleType]:
             torch.erfinv(x)
         torch.erfinv(x.double())
         torch.cat([x, x])
+        torch.logaddexp(*torch.zeros(2, 2, dtype=torch.complex32, device=DEVICE))
         torch.erfinv(torch.bucketize(x, x[0]).clamp(0, 1).to(torch.float16))
         yield operators
     operators.reset_fallback_counts()
@@ -67,7 +68,7 @@ def test_json(operators: ModuleType) -> None:
     assert erfinv["dtypes"] == ["float16", "float32", "float64"]
     assert erfinv["first_call"] == [{"argument": "self", "dtype": "float32", "shape": [2, 3]}]
     assert erfinv["seconds"] > 0
-    assert list(erfinv) == ["calls", "timed_calls", "seconds", "dtypes", "first_call", "omitted"]
+    assert list(erfinv) == ["calls", "timed_calls", "widened_calls", "seconds", "dtypes", "first_call", "omitted"]
 
 
 def test_text(operators: ModuleType) -> None:
@@ -80,6 +81,8 @@ def test_text(operators: ModuleType) -> None:
     assert re.fullmatch(
         r" *7 +\d+\.\d{3} ms  aten::erfinv +emulated +float16 float32 float64 +self float32\[2, 3\]", line
     )
+    (line,) = [line for line in text.splitlines() if " aten::logaddexp " in line]
+    assert re.match(r" *1 +1 +\d+\.\d{3} ms  aten::logaddexp ", line), "computed in a wider dtype"
     assert f"operators {len(operators.usage())}, calls {sum(operators.fallback_counts().values())}, " in text
 
 
@@ -256,10 +259,15 @@ def test_page_shows_all_operators(page: Page, operators: ModuleType, device: str
 def test_page_tells_of_a_call(page: Page) -> None:
     page.find("#name").send_keys("aten::erfinv")
     row = page.find("#rows tr")
-    name, state, calls, time, dtypes, call, _ = [cell.text for cell in row.find_elements("css selector", "th, td")]
-    assert (name, state, calls, call) == ("aten::erfinv", "emulated", "7", "self float32[2, 3]")
+    name, state, calls, wider, time, dtypes, call, _ = [
+        cell.text for cell in row.find_elements("css selector", "th, td")
+    ]
+    assert (name, state, calls, wider, call) == ("aten::erfinv", "emulated", "7", "", "self float32[2, 3]")
     assert dtypes.split() == ["float16", "float32", "float64"]
     assert re.fullmatch(r"[\d,]+\.\d{3} ms", time)
+    page.find("#name").clear()
+    page.find("#name").send_keys("aten::logaddexp")
+    assert page.column(4)[page.column(1).index("aten::logaddexp")] == "1"
 
 
 def test_page_sorts(page: Page, operators: ModuleType) -> None:
@@ -365,8 +373,8 @@ def test_page_shows_hostile_names_as_text(
     page = Page(browser, tmp_path / "report.html")
     page.find("#name").send_keys("</script>")
     assert page.column(1) == [HOSTILE]
-    assert page.column(6) == ["<i>self</i> float32[2]"]
-    assert page.column(7) == ["<img src=x>"]
+    assert page.column(7) == ["<i>self</i> float32[2]"]
+    assert page.column(8) == ["<img src=x>"]
     assert browser.title == f"Operators on {device}"
     assert browser.find_elements("css selector", "main b[title], main i, main img") == []
     assert browser.get_log("browser") == []

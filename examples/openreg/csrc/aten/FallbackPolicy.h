@@ -50,6 +50,7 @@ struct FallbackUsage {
   std::string name;
   int64_t calls = 0;
   int64_t timed_calls = 0;
+  int64_t widened_calls = 0;  // computed in a wider dtype than that of the arguments, which the CPU kernel lacks
   double seconds = 0;  // of all calls, as estimated from the timed ones
   std::vector<c10::ScalarType> dtypes;  // of tensor arguments in timed calls
   std::vector<SeenTensor> first_call;

@@ -88,6 +88,7 @@ void OperatorCounter::updateQuietBefore() {
 void OperatorCounter::reset() {
   const std::lock_guard<std::mutex> guard(mutex_);
   calls_ = 0;
+  widened_ = 0;
   described_ = false;
   warned_ = false;
   dtypes_ = 0;
@@ -103,6 +104,7 @@ FallbackUsage OperatorCounter::usage() const {
   usage.name = name_;
   usage.calls = calls();
   usage.timed_calls = timed_;
+  usage.widened_calls = widened_;
   if (represented_ > 0) {
     usage.seconds = std::chrono::duration<double>(time_).count() * static_cast<double>(usage.calls) / static_cast<double>(represented_);
   }

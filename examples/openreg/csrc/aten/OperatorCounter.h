@@ -56,6 +56,19 @@ class BACKEND_API OperatorCounter {
     }
   }
 
+  // The dtypes that the CPU kernel has refused, and for which a wider one is taken from then on (emulation/Wider.h).
+  DtypeSet lacking() const {
+    return lacking_.load(std::memory_order_relaxed);
+  }
+  void addLacking(DtypeSet dtypes) {
+    lacking_.fetch_or(dtypes, std::memory_order_relaxed);
+  }
+
+  // Counts a call that was computed in a wider type.
+  void countWidened() {
+    widened_.fetch_add(1, std::memory_order_relaxed);
+  }
+
   // Leaves the calls since the last timed one out of the time: they did not run.
   void skipTime();
 
@@ -85,6 +98,8 @@ class BACKEND_API OperatorCounter {
   std::atomic<bool> described_{false};
   std::atomic<bool> warned_{false};
   std::atomic<DtypeSet> dtypes_{0};
+  std::atomic<DtypeSet> lacking_{0};
+  std::atomic<int64_t> widened_{0};
   std::string name_;
   bool direct_ = true;  // counts the calls of emulation::Emulated
 

@@ -33,11 +33,16 @@ bool isRunningStatistic(const c10::Argument& argument) {
 }
 
 bool isOfKind(const c10::Argument& argument, c10::TypeKind kind) {
-  const auto type = argument.type();
+  const auto& type = argument.real_type();
   if (type->kind() == c10::TypeKind::OptionalType) {
     return type->castRaw<c10::OptionalType>()->getElementType()->kind() == kind;
   }
   return type->kind() == kind;
+}
+
+// They refuse half precision on the CPU by a RuntimeError, as if an argument was wrong.
+bool isTransform(std::string_view name) {
+  return name == "aten::_fft_c2c" || name == "aten::_fft_c2r" || name == "aten::_fft_r2c";
 }
 
 }  // namespace
@@ -47,9 +52,14 @@ OperatorInfo::OperatorInfo(const c10::OperatorHandle& op)
       has_cpu_kernel(op.hasComputedKernelForDispatchKey(c10::DispatchKey::CPU)),
       of_pytorch(op.operator_name().getNamespace() == "aten"),
       host_operands(std::find(kHostOperands.begin(), kHostOperands.end(), op.operator_name().name) != kHostOperands.end()) {
+  if (isTransform(op.operator_name().name)) {
+    counter.addLacking(dtypeBit(c10::ScalarType::Half) | dtypeBit(c10::ScalarType::ComplexHalf));
+  }
   const auto& arguments = op.schema().arguments();
   for (size_t i = 0; i < arguments.size(); ++i) {
     written.push_back(isWritten(arguments[i]) || isRunningStatistic(arguments[i]));
+    in_place |= written.back() && !arguments[i].kwarg_only();
+    dtype_arguments.push_back(isOfKind(arguments[i], c10::TypeKind::ScalarTypeType));
     if (isOfKind(arguments[i], c10::TypeKind::DeviceObjType)) {
       device_argument = static_cast<int>(i);
     }

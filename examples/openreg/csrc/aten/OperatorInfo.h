@@ -19,6 +19,8 @@ struct OperatorInfo {
   bool of_pytorch;  // not a program's own, whose kernel may be a Python function
   bool host_operands;  // takes tensors that stay on the host (lengths, batch sizes) beside the device's
   std::vector<bool> written;  // for each argument: is it written?
+  bool in_place = false;  // is an argument written that is no out argument?
+  std::vector<bool> dtype_arguments;  // for each argument: is it a dtype?
   std::vector<int> source;  // for each result: the argument that it is, or kFresh
   int device_argument = -1;  // position of the Device argument, or -1
   int generator_argument = -1;  // position of the Generator argument, or -1

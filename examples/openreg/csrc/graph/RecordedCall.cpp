@@ -4,7 +4,9 @@
 
 #include <utility>
 
+#include "aten/OperatorInfo.h"
 #include "aten/emulation/Values.h"
+#include "aten/emulation/Wider.h"
 
 namespace openreg::graph {
 namespace {
@@ -33,7 +35,7 @@ void RecordedCall::run() const {
   const c10::impl::ForceDispatchKeyGuard plain(
       c10::DispatchKeySet(c10::DispatchKey::BackendSelect), c10::autograd_dispatch_keyset_with_ADInplaceOrView | c10::autocast_dispatch_keyset | c10::python_ks);
   torch::jit::Stack stack = arguments_;
-  op_.redispatchBoxed(c10::DispatchKeySet(c10::DispatchKey::CPU), &stack);
+  emulation::runCpuKernel(op_, operatorInfo(op_), &stack, emulation::Kernel::Dense, [&] { stack = arguments_; });
 
   size_t next = 0;
   for (const auto& value : stack) {

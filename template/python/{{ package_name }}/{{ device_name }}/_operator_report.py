@@ -113,10 +113,11 @@ def _as_text(data: dict[str, Any]) -> str:
     ran.sort(key=lambda operator: (-operator["usage"]["seconds"], operator["name"]))
     calls, seconds = (sum(operator["usage"][key] for operator in ran) for key in ("calls", "seconds"))
     lines += [f"Ran without a kernel of its own: operators {len(ran)}, calls {calls}, time {_time(seconds)}", ""]
-    rows = [("calls", "time", "operator", "state", "dtypes", "first call")]
+    rows = [("calls", "wider", "time", "operator", "state", "dtypes", "first call")]
     rows += [
         (
             str(operator["usage"]["calls"]),
+            str(operator["usage"]["widened_calls"] or ""),
             _time(operator["usage"]["seconds"]),
             operator["name"],
             operator["state"],
@@ -146,7 +147,7 @@ def _align(rows: Sequence[tuple[str, ...]]) -> list[str]:
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     return [
         "  ".join(
-            cell.rjust(width) if place < 2 else cell.ljust(width)
+            cell.rjust(width) if place < 3 else cell.ljust(width)
             for place, (cell, width) in enumerate(zip(row, widths, strict=True))
         ).rstrip()
         for row in rows

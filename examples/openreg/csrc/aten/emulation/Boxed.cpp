@@ -3,6 +3,7 @@
 #include <iterator>
 
 #include "aten/emulation/Values.h"
+#include "aten/emulation/Wider.h"
 
 namespace openreg::emulation {
 namespace {
@@ -47,11 +48,12 @@ std::optional<c10::DeviceIndex> deviceOf(const OperatorInfo& info, const Stack& 
   return value.isDevice() ? std::optional(resolveDevice(value.toDevice().index())) : std::nullopt;
 }
 
-Arguments bindOperands(Call& call, const OperatorInfo& info, Stack* stack) {
-  const size_t count = info.written.size();
-  const auto first = stack->size() - count;
-  Arguments originals(std::make_move_iterator(stack->begin() + static_cast<ptrdiff_t>(first)), std::make_move_iterator(stack->end()));
-  for (size_t i = 0; i < count; ++i) {
+namespace {
+
+// Puts what the CPU kernel takes on the stack, from `first` on.
+void pushOperands(Call& call, const OperatorInfo& info, const Arguments& originals, Stack* stack, size_t first) {
+  stack->resize(first + originals.size());
+  for (size_t i = 0; i < originals.size(); ++i) {
     (*stack)[first + i] = aliasOf(call, originals[i], useOf(info, i));
   }
   if (info.device_argument >= 0 && originals[info.device_argument].isDevice()) {
@@ -60,6 +62,14 @@ Arguments bindOperands(Call& call, const OperatorInfo& info, Stack* stack) {
   if (info.generator_argument >= 0) {
     (*stack)[first + info.generator_argument] = call.engine(generatorOf(originals[info.generator_argument]));
   }
+}
+
+}  // namespace
+
+Arguments bindOperands(Call& call, const OperatorInfo& info, Stack* stack) {
+  const auto first = stack->size() - info.written.size();
+  Arguments originals(std::make_move_iterator(stack->begin() + static_cast<ptrdiff_t>(first)), std::make_move_iterator(stack->end()));
+  pushOperands(call, info, originals, stack, first);
   return originals;
 }
 
@@ -70,11 +80,10 @@ void runBoxed(const c10::OperatorHandle& op, const OperatorInfo& info, Stack* st
     tellOfGradients(originals, *stack);
   }
 
+  const auto first = stack->size() - originals.size();
   call.run([&] {
-    if (kernel == Kernel::Dense) {
-      op.redispatchBoxed(c10::DispatchKeySet(c10::DispatchKey::CPU), stack);
-    } else {
-      op.callBoxed(stack);  // the scope excludes what was done above the backend already
+    if (runCpuKernel(op, info, stack, kernel, [&] { pushOperands(call, info, originals, stack, first); })) [[unlikely]] {
+      info.counter.countWidened();
     }
   });
 

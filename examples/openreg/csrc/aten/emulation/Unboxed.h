@@ -9,6 +9,7 @@
 
 #include "aten/Fallback.h"
 #include "aten/emulation/Call.h"
+#include "aten/emulation/Wider.h"
 
 // The hot operators' way onto the emulated device: PyTorch's CPU kernel for `Op` (one of at::_ops) called without boxing.
 // What has to be done with each argument and result follows from its C++ type in the operator's schema.
@@ -165,15 +166,49 @@ void resolveGenerator(Call& call, Held& held, std::optional<at::Generator>& stor
   }
 }
 
+// The dtypes of the tensors that an argument holds.
+template <class T>
+DtypeSet dtypesOf(const T& /*no tensor*/) {
+  return 0;
+}
+inline DtypeSet dtypesOf(const at::Tensor& tensor) {
+  return tensor.defined() ? dtypeBit(tensor.scalar_type()) : 0;
+}
+inline DtypeSet dtypesOf(const std::optional<at::Tensor>& tensor) {
+  return tensor.has_value() ? dtypesOf(*tensor) : 0;
+}
+template <class List>
+DtypeSet dtypesOfEach(const List& tensors) {
+  DtypeSet dtypes = 0;
+  for (const auto& tensor : tensors) {
+    dtypes |= dtypesOf(tensor);
+  }
+  return dtypes;
+}
+inline DtypeSet dtypesOf(const at::TensorList& tensors) {
+  return dtypesOfEach(tensors);
+}
+inline DtypeSet dtypesOf(const at::ITensorListRef& tensors) {
+  return dtypesOfEach(tensors);
+}
+inline DtypeSet dtypesOf(const c10::List<std::optional<at::Tensor>>& tensors) {
+  return dtypesOfEach(tensors.vec());
+}
+
 // The CPU kernel on device memory, whatever the policy is. By signature, not by operator: compilers are done with half as many.
 template <class Signature>
 struct OnDevice;
 
 template <class R, class... Args>
 struct OnDevice<R(Args...)> {
-  using Redispatch = R (*)(c10::DispatchKeySet, Args...);  // redispatch() of one of at::_ops
+  struct Operator {
+    OperatorCounter& counter;
+    const char* name;
+    const char* overload;
+    R (*redispatch)(c10::DispatchKeySet, Args...);  // of one of at::_ops
+  };
 
-  static R call(Redispatch redispatch, Args... args) {
+  static R call(const Operator& op, Args... args) {
     Call call(deviceAmong(args...));
     std::tuple<typename Argument<Args>::Held...> held{Argument<Args>::hold(call, args)...};
     std::optional<at::Generator> generator;
@@ -181,7 +216,14 @@ struct OnDevice<R(Args...)> {
       std::apply([&](auto&... each) { (resolveGenerator(call, each, generator), ...); }, held);
     }
     const auto run = [&]<size_t... I>(std::index_sequence<I...>) -> R {
-      return redispatch(c10::DispatchKeySet(c10::DispatchKey::CPU), Argument<Args>::pass(std::get<I>(held))...);
+      if ((op.counter.lacking() & (dtypesOf(args) | ... | DtypeSet{0})) == 0) [[likely]] {
+        try {
+          return op.redispatch(kCpu, Argument<Args>::pass(std::get<I>(held))...);
+        } catch (const c10::NotImplementedError&) {
+          // A wider type may help; else the error comes again.
+        }
+      }
+      return callBoxed(op, Argument<Args>::pass(std::get<I>(held))...);
     };
     constexpr auto kIndices = std::index_sequence_for<Args...>();
     if constexpr (std::is_void_v<R>) {
@@ -200,6 +242,13 @@ struct OnDevice<R(Args...)> {
   }
 
  private:
+  static constexpr c10::DispatchKeySet kCpu{c10::DispatchKey::CPU};
+
+  C10_NOINLINE static R callBoxed(const Operator& op, Args... aliases) {
+    const auto handle = c10::Dispatcher::singleton().findSchemaOrThrow(op.name, op.overload);
+    return c10::KernelFunction::makeFromBoxedFunction<&runCpuKernelBoxed>().call<R, Args...>(handle, kCpu, std::forward<Args>(aliases)...);
+  }
+
   static constexpr bool isTupleOfReferences(void*) {
     return false;
   }
@@ -235,49 +284,20 @@ struct OnDevice<R(Args...)> {
   }
 };
 
-// The dtypes of the tensors that an argument holds.
-template <class T>
-DtypeSet dtypesOf(const T& /*no tensor*/) {
-  return 0;
-}
-inline DtypeSet dtypesOf(const at::Tensor& tensor) {
-  return tensor.defined() ? dtypeBit(tensor.scalar_type()) : 0;
-}
-inline DtypeSet dtypesOf(const std::optional<at::Tensor>& tensor) {
-  return tensor.has_value() ? dtypesOf(*tensor) : 0;
-}
-template <class List>
-DtypeSet dtypesOfEach(const List& tensors) {
-  DtypeSet dtypes = 0;
-  for (const auto& tensor : tensors) {
-    dtypes |= dtypesOf(tensor);
-  }
-  return dtypes;
-}
-inline DtypeSet dtypesOf(const at::TensorList& tensors) {
-  return dtypesOfEach(tensors);
-}
-inline DtypeSet dtypesOf(const at::ITensorListRef& tensors) {
-  return dtypesOfEach(tensors);
-}
-inline DtypeSet dtypesOf(const c10::List<std::optional<at::Tensor>>& tensors) {
-  return dtypesOfEach(tensors.vec());
-}
-
 // A call that is not to pass unnoticed: timed, reported, recorded or refused.
 template <class Signature>
 struct Watched;
 
 template <class R, class... Args>
 struct Watched<R(Args...)> {
-  C10_NOINLINE static R call(OperatorCounter& counter, const char* name, const char* overload, typename OnDevice<R(Args...)>::Redispatch redispatch, Args... args) {
-    if (!counter.isOnlyTimed()) {
-      const auto op = c10::Dispatcher::singleton().findSchemaOrThrow(name, overload);
-      return c10::KernelFunction::makeFromBoxedFunction<&runCountedFallback>().call<R, Args...>(op, c10::DispatchKeySet(), args...);
+  C10_NOINLINE static R call(const typename OnDevice<R(Args...)>::Operator& op, Args... args) {
+    if (!op.counter.isOnlyTimed()) {
+      const auto handle = c10::Dispatcher::singleton().findSchemaOrThrow(op.name, op.overload);
+      return c10::KernelFunction::makeFromBoxedFunction<&runCountedFallback>().call<R, Args...>(handle, c10::DispatchKeySet(), args...);
     }
-    counter.addDtypes((dtypesOf(args) | ... | DtypeSet{0}));
-    const CallTimer timer(counter);
-    return OnDevice<R(Args...)>::call(redispatch, args...);
+    op.counter.addDtypes((dtypesOf(args) | ... | DtypeSet{0}));
+    const CallTimer timer(op.counter);
+    return OnDevice<R(Args...)>::call(op, args...);
   }
 };
 
@@ -289,13 +309,14 @@ template <class Op, class R, class... Args>
 struct Emulated<Op, R(Args...)> {
   static R call(Args... args) {
     if (!counter.countAndCheckQuiet()) [[unlikely]] {
-      return Watched<R(Args...)>::call(counter, Op::name, Op::overload_name, &Op::redispatch, args...);
+      return Watched<R(Args...)>::call(op, args...);
     }
-    return OnDevice<R(Args...)>::call(&Op::redispatch, args...);
+    return OnDevice<R(Args...)>::call(op, args...);
   }
 
  private:
   inline static OperatorCounter counter{Op::name, Op::overload_name};
+  static constexpr typename OnDevice<R(Args...)>::Operator op{counter, Op::name, Op::overload_name, &Op::redispatch};
 };
 
 }  // namespace openreg::emulation

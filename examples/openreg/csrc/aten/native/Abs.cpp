@@ -33,7 +33,7 @@ void absKernel(at::TensorIteratorBase& iterator) {
           return absolute(x);
         });
       }),
-      AT_EXPAND(AT_ALL_TYPES_AND_COMPLEX), at::kComplexHalf, at::kHalf, at::kBFloat16);
+      AT_EXPAND(AT_ALL_TYPES_AND_COMPLEX), at::kComplexHalf, at::kHalf, at::kBFloat16, at::kBool);
 }
 
 }  // namespace

@@ -56,6 +56,7 @@ py::dict usageDict(const FallbackUsage& usage) {
   py::dict result;
   result["calls"] = usage.calls;
   result["timed_calls"] = usage.timed_calls;
+  result["widened_calls"] = usage.widened_calls;
   result["seconds"] = usage.seconds;
   result["dtypes"] = std::move(dtypes);
   result["first_call"] = std::move(tensors);

@@ -30,11 +30,13 @@ class OperatorCoverage(TypedDict):
 _BY_POLICY: dict[str, State] = {"emulate": "emulated", "cpu": "cpu", "error": "none"}
 
 # Files whose registrations are not kernels of the device's own.
-_LIST, _WHOLE, _COMPOUND, _HOST = (
+_LIST, _WHOLE, _COMPOUND, _HOST, _TRANSFORMS, _NANSUM = (
     "RegisterEmulated.cpp",
     "RegisterFallbacks.cpp",
     "CompoundFallback.cpp",
     "HostOperators.cpp",
+    "Fft.cpp",
+    "Nansum.cpp",
 )
 
 # In the order in which the dispatcher looks for them, all before the fallback of the backend.
@@ -105,10 +107,14 @@ class _Dispatcher:
             return self._by_policy(_HANDED_ON[name], f"handed on to {_HANDED_ON[name]}")
         if file == _LIST:
             return self._by_policy(name, "listed in operators.def")
+        if file == _NANSUM:
+            return self._by_policy(name, "of complex numbers taken apart")
         if file == _WHOLE:
             return self._by_policy(name, "the CPU has a kernel for the whole, which PyTorch would take apart")
         if file == _COMPOUND and boxed:
             return self._by_policy(name, f"the CPU's kernel for {key.removesuffix('PrivateUse1')} tensors")
+        if file == _TRANSFORMS:
+            return "composite", "CompositeImplicitAutograd, in a wider type where it is of half precision"
         return "cpu" if file == _HOST else "native", f"registered at {file}:{line}"
 
     def _by_policy(self, name: str, reason: str) -> tuple[State, str]:

@@ -19,12 +19,14 @@ class OperatorUsage(TypedDict):
     """The calls of one operator since the start, or since ``reset_fallback_counts``.
 
     ``seconds`` is the time that all calls took on the calling thread, together, as estimated from the ``timed_calls``:
-    the first 16, then about one in 64. ``dtypes`` are those of the tensors given to timed calls. ``first_call`` holds
+    the first 16, then about one in 64. ``widened_calls`` were computed in a wider dtype than that of their arguments,
+    which PyTorch's CPU kernel lacks, and rounded. ``dtypes`` are those of the tensors given to timed calls. ``first_call`` holds
     the first tensors given to the first call, 16 at most; ``omitted`` is how many more there were.
     """
 
     calls: int
     timed_calls: int
+    widened_calls: int
     seconds: float
     dtypes: list[torch.dtype]
     first_call: list[SeenTensor]

@@ -1,0 +1,92 @@
+#include <ATen/core/Tensor.h>
+#include <ATen/core/dispatch/Dispatcher.h>
+#include <ATen/native/Resize.h>
+#include <ATen/ops/empty.h>
+#include <torch/library.h>
+
+#include <array>
+#include <string>
+
+#include "aten/emulation/Wider.h"
+
+// Fourier transforms of half precision. PyTorch checks the type before it looks for a kernel, and has a list of devices that may
+// transform halves, by name. So these compute in single precision and round, as a kernel of the device's would.
+namespace openreg {
+namespace {
+
+using torch::jit::Stack;
+
+// bfloat16 has no complex type, and no device transforms it.
+bool isHalf(const at::Tensor& tensor) {
+  return tensor.scalar_type() == at::kHalf || tensor.scalar_type() == at::kComplexHalf;
+}
+
+at::ScalarType roundedType(at::ScalarType dtype) {
+  return dtype == at::kComplexFloat ? at::kComplexHalf : at::kHalf;
+}
+
+void transform(const c10::OperatorHandle& op, Stack* stack) {
+  const auto count = op.schema().arguments().size();
+  const auto run = [&] { op.redispatchBoxed(c10::DispatchKeySet(c10::DispatchKey::CPU), stack); };  // PyTorch's own form, which serves every device
+  auto& self = torch::jit::peek(*stack, 0, count);
+  if (!isHalf(self.toTensor())) {
+    run();
+    return;
+  }
+  self = self.toTensor().to(*emulation::widerFloat(self.toTensor().scalar_type()));  // autograd takes notice of it
+  auto& last = torch::jit::peek(*stack, count - 1, count);
+  if (!last.isTensor()) {
+    run();
+    const auto result = torch::jit::pop(*stack).toTensor();
+    torch::jit::push(*stack, result.to(roundedType(result.scalar_type())));
+    return;
+  }
+  const auto out = last.toTensor();
+  last = at::empty({0}, out.options().dtype(emulation::widerFloat(out.scalar_type()).value_or(out.scalar_type())));
+  run();
+  const auto result = torch::jit::pop(*stack).toTensor();
+  at::native::resize_output(out, result.sizes());
+  out.copy_(result);
+  torch::jit::push(*stack, out);
+}
+
+constexpr std::array kNames = {
+    "fft_fft",
+    "fft_ifft",
+    "fft_rfft",
+    "fft_irfft",
+    "fft_hfft",
+    "fft_ihfft",
+    "fft_fft2",
+    "fft_ifft2",
+    "fft_rfft2",
+    "fft_irfft2",
+    "fft_hfft2",
+    "fft_ihfft2",
+    "fft_fftn",
+    "fft_ifftn",
+    "fft_rfftn",
+    "fft_irfftn",
+    "fft_hfftn",
+    "fft_ihfftn",
+};
+
+void registerTransforms(torch::Library& m) {
+  for (const std::string name : kNames) {
+    m.impl(name.c_str(), torch::CppFunction::makeFromBoxedFunction<&transform>());
+    m.impl((name + ".out").c_str(), torch::CppFunction::makeFromBoxedFunction<&transform>());
+  }
+}
+
+}  // namespace
+
+TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
+  registerTransforms(m);
+}
+
+// Above autograd, which has no derivatives for transforms but for what they are made of.
+TORCH_LIBRARY_IMPL(aten, AutogradPrivateUse1, m) {
+  registerTransforms(m);
+}
+
+}  // namespace openreg

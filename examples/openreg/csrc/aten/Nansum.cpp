@@ -1,0 +1,32 @@
+#include <ATen/core/Tensor.h>
+#include <ATen/ops/nansum_ops.h>
+#include <ATen/ops/sum.h>
+#include <ATen/ops/where.h>
+#include <torch/library.h>
+
+#include "aten/emulation/Unboxed.h"
+
+// nansum of complex numbers, which accelerators have and the CPU refuses in every precision: a sum of the elements that are numbers.
+namespace openreg {
+namespace {
+
+at::Tensor numbersOf(const at::Tensor& self) {
+  return at::where(self.isnan(), at::Scalar(0), self);
+}
+
+at::Tensor nansum(const at::Tensor& self, at::OptionalIntArrayRef dim, bool keepdim, std::optional<at::ScalarType> dtype) {
+  return self.is_complex() ? at::sum(numbersOf(self), dim, keepdim, dtype) : emulation::Emulated<at::_ops::nansum>::call(self, dim, keepdim, dtype);
+}
+
+at::Tensor& nansumOut(const at::Tensor& self, at::OptionalIntArrayRef dim, bool keepdim, std::optional<at::ScalarType> dtype, at::Tensor& out) {
+  return self.is_complex() ? at::sum_out(out, numbersOf(self), dim, keepdim, dtype) : emulation::Emulated<at::_ops::nansum_out>::call(self, dim, keepdim, dtype, out);
+}
+
+}  // namespace
+
+TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
+  m.impl("nansum", TORCH_FN(nansum));
+  m.impl("nansum.out", TORCH_FN(nansumOut));
+}
+
+}  // namespace openreg
