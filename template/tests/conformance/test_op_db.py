@@ -1,6 +1,7 @@
-"""PyTorch's operators by its own samples, each dtype that the CPU has, against the CPU.
+"""PyTorch's operators by its own samples, each dtype that the CPU or CUDA has, against the CPU.
 
-Where the CPU raises, so must the device. Random operators give the CPU's numbers, because emulation draws with the CPU's
+Where the CPU lacks a kernel for the dtype, the CPU's results in the next wider one are what counts, rounded. Where it raises
+for another reason, so must the device. Random operators give the CPU's numbers, because emulation draws with the CPU's
 engine from the same seed.
 """
 
@@ -14,12 +15,25 @@ import torch.autograd.forward_ad as forward_ad
 from case import DeviceCase, in_order, second_gradients, tensors, wanting_grad, with_gaps
 from claims import chosen, mark_exceptions
 from compare import HALF, gradients, seed, slope
-from opinfo import OWN_STRIDES, UNSPECIFIED, Arguments, arguments_of, first, on, op_db, samples, tolerances
+from opinfo import (
+    OWN_STRIDES,
+    UNSPECIFIED,
+    Arguments,
+    accelerator_dtypes,
+    arguments_of,
+    first,
+    on,
+    on_accelerators,
+    op_db,
+    samples,
+    tolerances,
+    widened,
+)
 from torch import Tensor
 from torch.testing._internal.common_device_type import OpDTypes, instantiate_device_type_tests, ops
 from torch.utils._pytree import tree_leaves, tree_map_only
 
-OPS = chosen(op_db, lambda op: op.full_name)
+OPS = [on_accelerators(op) for op in chosen(op_db, lambda op: op.full_name)]
 MANY = 25
 SPARSE_LAYOUTS = [torch.sparse_coo, torch.sparse_csr, torch.sparse_csc, torch.sparse_bsr, torch.sparse_bsc]
 
@@ -137,7 +151,7 @@ class TestOperators(DeviceCase):
 
     @operators(dtypes=OpDTypes.unsupported)
     def test_refused(self, device: str, dtype: torch.dtype, op: Any) -> None:
-        """What the CPU has no kernel for is an error on the device too."""
+        """What the CPU has no kernel for is an error on the device too, or computed in a wider dtype."""
         try:
             found = some(op, dtype, 2)
         except Exception:
@@ -163,10 +177,17 @@ class TestOperators(DeviceCase):
         self.same_as_on_cpu(
             lambda where: run(on(sample, where, op)),
             device,
+            in_wider_dtype=(lambda: run(on(widened(sample, dtype), "cpu", op))) if may_widen(op, dtype) else None,
+            may_refuse=dtype not in op.dtypes,
             strides=op.full_name not in OWN_STRIDES,
             values=op.full_name not in UNSPECIFIED,
             **tolerances(op, dtype),
         )
+
+
+def may_widen(op: Any, dtype: torch.dtype) -> bool:
+    """Return whether the device may compute in a wider dtype: integers only where CUDA takes them and the CPU does not."""
+    return dtype in (*HALF, torch.complex32) or dtype in accelerator_dtypes(op)
 
 
 def some(op: Any, dtype: torch.dtype, count: int = 5, wants_grad: bool = False) -> list[Arguments]:
