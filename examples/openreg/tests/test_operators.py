@@ -70,9 +70,11 @@ def test_factories(factory: Callable[..., Tensor], dtype: torch.dtype, device: s
     try:
         theirs = factory(dtype=dtype, device="cpu")
     except NotImplementedError:
-        with pytest.raises(NotImplementedError):
-            factory(dtype=dtype, device=device)
-        return
+        if dtype != torch.complex32:  # without a wider type
+            with pytest.raises(NotImplementedError):
+                factory(dtype=dtype, device=device)
+            return
+        theirs = factory(dtype=torch.complex64, device="cpu").to(dtype)
     ours = factory(dtype=dtype, device=device)
     assert (ours.dtype, ours.stride(), ours.layout) == (dtype, theirs.stride(), torch.strided)
     assert ours.device == torch.device(device, 0)
