@@ -37,6 +37,12 @@ def device_module() -> ModuleType:
     return MODULE
 
 
+def memory_in_use() -> int:
+    """Return the bytes of the current device that tensors hold; those in the garbage of earlier tests are freed first."""
+    gc.collect()
+    return int(MODULE.memory_allocated())
+
+
 @pytest.fixture
 def second_device() -> torch.device:
     """A device other than the one that is current by default."""

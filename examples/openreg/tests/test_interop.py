@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 import torch
 from busy import needs_queues, occupy
-from conftest import RunPython
+from conftest import RunPython, memory_in_use
 from torch.utils.dlpack import DLDeviceType, to_dlpack
 
 np = pytest.importorskip("numpy")
@@ -53,8 +53,7 @@ def test_dlpack_shares_memory(way: str, dtype: torch.dtype, device: str) -> None
 
 
 def test_dlpack_keeps_memory_alive(device: str, device_module: ModuleType) -> None:
-    gc.collect()  # what tests before this one left
-    before = device_module.memory_allocated()
+    before = memory_in_use()
     x = torch.full((1000,), 7.0, device=device)
     shared = torch.from_dlpack(x)
     address = x.data_ptr()

@@ -16,7 +16,7 @@ import peer
 import pytest
 import torch
 import torch.multiprocessing as mp
-from conftest import PACKAGE, PROJECT
+from conftest import PACKAGE, PROJECT, memory_in_use
 
 pytestmark = pytest.mark.needs("sharing")
 
@@ -61,8 +61,7 @@ def other() -> Iterator[Peer]:
 
 @pytest.fixture(autouse=True)
 def nothing_is_left(device: str, device_module: ModuleType, other: Peer) -> Iterator[None]:
-    gc.collect()
-    before = device_module.memory_allocated(), other(peer.allocated, device)
+    before = memory_in_use(), other(peer.allocated, device)
     yield
     gc.collect()  # an exception of the other process holds the frames through which it came, and their tensors
     for _ in range(2):  # what goes there and back has two senders
@@ -95,7 +94,7 @@ def test_tensor_made_by_the_other(device: str, other: Peer) -> None:
 
 
 def test_what_was_received_does_not_count_as_allocated(device: str, device_module: ModuleType, other: Peer) -> None:
-    before = device_module.memory_allocated(), device_module.mem_get_info()
+    before = memory_in_use(), device_module.mem_get_info()
     x = other(peer.make, "x", [1.0] * 1000, device)
     assert (device_module.memory_allocated(), device_module.mem_get_info()) == before
     del x
@@ -196,7 +195,7 @@ def test_storages(device: str, other: Peer) -> None:
 
 
 def test_sender_may_forget_the_tensor(device: str, device_module: ModuleType, other: Peer) -> None:
-    before = device_module.memory_allocated()
+    before = memory_in_use()
     x = torch.arange(1000, device=device)
     other(peer.keep, "x", x)
     del x
@@ -211,7 +210,7 @@ def test_sender_may_forget_the_tensor(device: str, device_module: ModuleType, ot
 
 
 def test_each_message_is_counted(device: str, device_module: ModuleType, other: Peer) -> None:
-    before = device_module.memory_allocated()
+    before = memory_in_use()
     x = torch.zeros(1000, device=device)
     for name in "abc":
         other(peer.keep, name, x)
@@ -225,7 +224,7 @@ def test_each_message_is_counted(device: str, device_module: ModuleType, other: 
 
 
 def test_sending_collects(device: str, device_module: ModuleType, other: Peer) -> None:
-    before = device_module.memory_allocated()
+    before = memory_in_use()
     for _ in range(20):
         other(peer.keep, "x", torch.zeros(1000, device=device))
     assert device_module.memory_allocated() <= before + 4 * 4096
@@ -427,7 +426,7 @@ def test_events_that_cannot_be_sent(device: str) -> None:
 
 
 def test_receiver_and_sender_that_die(device: str, device_module: ModuleType) -> None:
-    before = device_module.memory_allocated()
+    before = memory_in_use()
     dying = Peer()
     x = torch.zeros(1000, device=device)
     dying(peer.keep, "x", x)

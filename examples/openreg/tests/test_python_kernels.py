@@ -8,7 +8,7 @@ import pytest
 import torch
 from abilities import EMULATE
 from busy import launch_variable
-from conftest import Define, RunPython
+from conftest import Define, RunPython, memory_in_use
 from torch import Tensor, nn
 
 MODES = ("inline", "async", "blocking")
@@ -34,8 +34,7 @@ def test_an_operand_that_a_kernel_keeps(policy: str, define: Define, device: str
         return x + 1
 
     keep = define("keep(Tensor x) -> Tensor", kernel)
-    gc.collect()
-    before = device_module.memory_allocated()
+    before = memory_in_use()
     with device_module.operators.fallback_policy(policy):
         x = torch.arange(5.0, device=device)
         y = keep(x)
@@ -137,7 +136,7 @@ def test_what_a_kernel_makes_is_host_memory(define: Define, device: str, device_
         return x + tables[0][: len(x)]
 
     lookup = define("lookup(Tensor x) -> Tensor", kernel)
-    before = device_module.memory_allocated()
+    before = memory_in_use()
     y = lookup(torch.zeros(3, device=device))
     assert y.tolist() == [0, 1, 2]
     del y
