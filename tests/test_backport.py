@@ -12,7 +12,9 @@ from torch_backend.example import Example
 from torch_backend.layout import condition
 from torch_backend.lint import lint
 from torch_backend.names import Names, hints_from
-from torch_backend.render import trace
+from torch_backend.trace import trace
+
+from .running import ROOT
 
 STREAM = Path("csrc") / "runtime" / "Stream.h"
 
@@ -216,6 +218,122 @@ def test_block_tags_stay_where_they_are(scratch: Example) -> None:
         "and more\nthe end\n"
     )
     assert scratch.check() == ""
+
+
+README = """\
+# {{ package_name }}
+
+{% if 'docs' in features -%}
+Read the pages of {{ device_name }}.
+
+{% else -%}
+There are no pages.
+
+{% endif -%}
+
+## Tests
+
+{% if 'benchmarks' in features %}
+Measure it.
+{% else %}
+Do not measure it.
+{% endif %}
+## The end
+"""
+SHOWN = """\
+# torch_openreg
+
+Read the pages of openreg.
+
+## Tests
+
+
+Measure it.
+
+## The end
+"""
+
+
+@pytest.fixture
+def readme(scratch: Example) -> Path:
+    """A file of the example with choices in its template; blank lines follow tags that strip what follows them."""
+    (scratch.source.template / "notes.md.jinja").write_text(README)
+    (scratch.folder / "notes.md").write_text(SHOWN)
+    assert scratch.check() == ""
+    return scratch.folder / "notes.md"
+
+
+@pytest.mark.parametrize(
+    ("shown", "edited"),
+    [
+        ("# torch_openreg\n", "# torch_openreg, a package\n"),
+        ("Read the pages of openreg.\n", "Read all pages of openreg.\nTwice.\n"),
+        ("## Tests\n", "## How to test openreg\n"),
+        ("Measure it.\n", "Measure openreg.\n"),
+        ("## The end\n", "## The end\n\nof openreg\n"),
+    ],
+)
+def test_an_edit_beside_choices_keeps_them(scratch: Example, readme: Path, shown: str, edited: str) -> None:
+    readme.write_text(SHOWN.replace(shown, edited))
+    scratch.backport()
+
+    def placeholders(text: str) -> str:
+        return text.replace("torch_openreg", "{{ package_name }}").replace("openreg", "{{ device_name }}")
+
+    assert _template(scratch, "notes.md.jinja") == README.replace(placeholders(shown), placeholders(edited))
+
+
+def test_the_readme_keeps_its_choices(scratch: Example) -> None:
+    """Every line of the README can be edited; what the example does not show stays in the template."""
+    template = (ROOT / "template" / "README.md.jinja").read_text(encoding="utf-8")
+    assert "{% else -%}" in template
+    (scratch.source.template / "README.md.jinja").write_text(template, encoding="utf-8")
+    scratch.render(force=True)
+    readme = scratch.folder / "README.md"
+    readme.write_text(re.sub("(?<=.)$", " edited", readme.read_text(encoding="utf-8"), flags=re.MULTILINE))
+    scratch.backport()
+    edited = _template(scratch, "README.md.jinja")
+    assert re.sub(" edited$", "", edited, flags=re.MULTILINE) == template
+
+
+@pytest.mark.parametrize(
+    ("shown", "edited", "line"),
+    [("Measure it.\n", "", 8), ("## Tests\n", "And more.\n\n## Tests\n", 4)],
+    ids=["removed", "added"],
+)
+def test_a_choice_beside_added_or_removed_lines_is_named(
+    scratch: Example, readme: Path, shown: str, edited: str, line: int
+) -> None:
+    readme.write_text(SHOWN.replace(shown, edited))
+    report = scratch.backport()
+    assert "\n{% else -%}\nThere are no pages.\n\n{% endif -%}\n" in _template(scratch, "notes.md.jinja")
+    assert [(finding.line, finding.error) for finding in report.guesses] == [(line, False)]
+    assert "template/notes.md.jinja:" in report.guesses[0].text
+    assert scratch.check() == ""
+
+
+@pytest.mark.parametrize(
+    ("template", "shown", "edited"),
+    [
+        ("a{% if 'docs' in features %} b{% else %} c{% endif %} d\n", "a b d\n", "a b e\n"),
+        ("a\n{{ torch_releases | to_json }}\n", None, "a\n1\n"),
+        ("a\n{% if 'docs' in features %}\nb\n{% endif %}\n", "a\n\nb\n\n", "a\nb\n\n"),
+        ("{% for name in features %}\n{{ name }}\n{% endfor %}\na\n", None, "b\n"),
+    ],
+    ids=["a choice within a line", "a value that is computed", "the line of a tag", "a loop"],
+)
+def test_an_edit_that_would_drop_a_choice_is_refused(
+    scratch: Example, template: str, shown: str | None, edited: str
+) -> None:
+    (scratch.source.template / "notes.md.jinja").write_text(template)
+    scratch.render(force=True)
+    path = scratch.folder / "notes.md"
+    assert shown is None or path.read_text() == shown
+    before = _snapshot(scratch)
+    path.write_text(edited)
+    with pytest.raises(UserError, match=r"notes\.md:\d+: error: .*template/notes\.md\.jinja"):
+        scratch.backport()
+    assert _snapshot(scratch) == before
 
 
 def test_bootstrap_from_nothing(repository: Example) -> None:

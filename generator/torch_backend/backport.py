@@ -3,6 +3,9 @@
 The example compiles, so it is the pleasant place to edit. A file that was not touched keeps its template file. In a
 file that was, untouched lines keep the template's own lines; changed and new lines get placeholders by the rules in
 ``names``. Nothing is written before the new template, rendered, gives exactly the example.
+
+The example shows one case of each choice (``{% if %}``) in the template. The proof cannot see the other cases, so they
+are kept by construction: an edit that cannot be placed without touching a choice is refused.
 """
 
 from __future__ import annotations
@@ -12,14 +15,16 @@ import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from difflib import SequenceMatcher
+from itertools import pairwise
 from pathlib import Path, PurePosixPath
 from typing import Any
 
 from .errors import UserError
 from .layout import GENERATED, condition
-from .names import ESCAPES, PLACEHOLDER, Finding, Names, hints_from
-from .render import SUFFIX, File, Trace, Tree, read_tree, render_tree, trace, write_file
+from .names import ESCAPES, PLACEHOLDER, Finding, Names, hints_from, is_plain
+from .render import SUFFIX, File, Tree, read_tree, render_tree, write_file
 from .source import Source
+from .trace import Trace, trace
 from .trees import describe_difference
 
 
@@ -62,8 +67,12 @@ def backport(source: Source, answers: Mapping[str, Any], example: Tree, *, dry_r
         shutil.copytree(source.template, staging)
         wanted = {path: file for path, file in example.items() if path not in GENERATED}
         for path in sorted(rendered.keys() - wanted.keys() - GENERATED):
-            (staging / traced.files[path]).unlink()
-            report.removed.append(traced.files[path])
+            origin = traced.files[path]
+            if b"{%" in (staging / origin).read_bytes() and origin.name.endswith(SUFFIX):
+                text = f"template/{origin.as_posix()} had choices ({{% %}}), which are removed with it"
+                report.guesses.append(Finding(path, 1, text, error=False))
+            (staging / origin).unlink()
+            report.removed.append(origin)
         for path, file in wanted.items():
             if rendered.get(path) == file:
                 continue
@@ -92,7 +101,10 @@ def _prove(source: Source, staging: Path, answers: Mapping[str, Any], wanted: Tr
     again = {path: file for path, file in rendered.items() if path not in GENERATED}
     if again != wanted:
         difference = describe_difference(wanted, again, "example", "template, rendered")
-        raise UserError(f"The new template does not render to the example; nothing was written.\n{difference}")
+        raise UserError(
+            "The new template does not render to the example; nothing was written. Where a file's template has choices "
+            f"({{% if %}}), make the edit in the template.\n{difference}"
+        )
     return rendered
 
 
@@ -127,18 +139,15 @@ def _template_body(
             [Finding(path, text.count("\n", 0, text.index("\r")) + 1, "carriage return: use \\n")],
         )
     origin = traced.files.get(path)
-    template_lines: list[str] = []
-    if origin is not None and rendered is not None and rendered.text is not None and origin.name.endswith(SUFFIX):
-        template_lines = (source.template / origin).read_text(encoding="utf-8").split("\n")
-    origins = traced.lines.get(path, [])
     new = text.split("\n")
-    if (
-        template_lines
-        and rendered is not None
-        and rendered.text is not None
-        and len(origins) == rendered.text.count("\n") + 1
-    ):
-        lines, findings = _align(names, path, template_lines, origins, rendered.text.split("\n"), new)
+    if origin is not None and rendered is not None and rendered.text is not None and origin.name.endswith(SUFFIX):
+        template = (source.template / origin).read_text(encoding="utf-8").split("\n")
+        where, old = traced.lines[path], rendered.text.split("\n")
+        where = [*where[:-1], len(template) - 1]
+        if len(where) != len(old) or any(after <= before for before, after in pairwise([-1, *where])):
+            problem = f"template/{origin.as_posix()} has a loop or a value of several lines: make the edit there"
+            return file.content, False, [Finding(path, 1, problem)]
+        lines, findings = _Alignment(names, path, origin, template, where, old, new).merge()
     else:
         lines, findings = [], []
         for number, line in enumerate(new, 1):
@@ -150,52 +159,101 @@ def _template_body(
     return (body.encode(), True, findings) if is_template else (file.content, False, findings)
 
 
-def _align(
-    names: Names, path: str, template: list[str], origins: list[int], old: list[str], new: list[str]
-) -> tuple[list[str], list[Finding]]:
-    """Merges changed lines into a template file whose other lines stay as they are, block tags included.
+@dataclass
+class _Alignment:
+    """Merges changed lines into a template file whose other lines stay as they are.
 
-    Args:
-        template: lines of the template file.
-        origins: for each rendered line, the template line it comes from (-1: the end of the file).
+    Attributes:
+        names: the rules for names.
+        path: the file in the example.
+        origin: the template file.
+        template: its lines.
+        where: for each rendered line, the template line that it comes from; strictly increasing.
         old: lines as rendered.
         new: lines as edited.
     """
-    out: list[str] = []
-    findings: list[Finding] = []
-    position = 0  # the next template line that is not written out yet
-    last = len(template) - 1
-    where = [last if origin < 0 else origin for origin in origins]
 
-    def copy_tags(until: int) -> None:
-        """Copies template lines that gave no rendered line: block tags, and what a false block holds."""
-        nonlocal position
-        rendered = set(where)
-        while position < until:
-            if position not in rendered:
-                out.append(template[position])
-            position += 1
+    names: Names
+    path: str
+    origin: Path
+    template: list[str]
+    where: list[int]
+    old: list[str]
+    new: list[str]
+    out: list[str] = field(default_factory=list)
+    findings: list[Finding] = field(default_factory=list)
+    position: int = 0  # the next template line that is not written out yet
 
-    for tag, old_from, old_to, new_from, new_to in SequenceMatcher(None, old, new, autojunk=False).get_opcodes():
-        if tag == "equal":
-            for index in range(old_from, old_to):
-                copy_tags(where[index])
-                out.append(template[where[index]])
-                position = where[index] + 1
-            continue
+    def merge(self) -> tuple[list[str], list[Finding]]:
+        """Returns the lines of the new template file, and what was found."""
+        matcher = SequenceMatcher(None, self.old, self.new, autojunk=False)
+        for tag, old_from, old_to, new_from, new_to in matcher.get_opcodes():
+            if tag == "equal":
+                for index in range(old_from, old_to):
+                    self._copy_hidden(self.where[index])
+                    self.out.append(self.template[self.where[index]])
+                    self.position = self.where[index] + 1
+            else:
+                self._edit(range(old_from, old_to), range(new_from, new_to))
+        self._copy_hidden(len(self.template))
+        return self.out, self.findings
+
+    def _copy_hidden(self, until: int) -> None:
+        """Copies template lines that give no rendered line: tags, and what the example does not show."""
+        shown = set(self.where)
+        while self.position < until:
+            if self.position not in shown:
+                self.out.append(self.template[self.position])
+            self.position += 1
+
+    def _edit(self, old: range, new: range) -> None:
+        """Puts new lines in the place of old ones, in pairs as far as there are both: tags between them stay there."""
         hints: dict[str, str] = {}
-        for index in range(old_from, old_to):
-            hints |= hints_from(template[where[index]], names.values)
-        for number in range(new_from, new_to):
-            if old_from + number - new_from < old_to:
-                copy_tags(where[old_from + number - new_from])
-            converted, found = names.convert(new[number], path, hints)
-            out.append(converted)
-            findings += [Finding(f.path, number + 1, f.text, f.error) for f in found]
-        if old_to > old_from:
-            copy_tags(where[old_to - 1] + 1)
-    copy_tags(len(template))
-    return out, findings
+        for index in old:
+            line = self.template[self.where[index]]
+            hints |= hints_from(line, self.names.values)
+            if not is_plain(line):
+                problem = f"{line.strip()!r} renders other lines with other answers: edit {self._place(index)} itself"
+                self.findings.append(Finding(self.path, new.start + 1, problem))
+        self._name_choices(old, new)
+        for index, number in enumerate(new, old.start):
+            nearest = hints
+            if index < old.stop:
+                self._copy_hidden(self.where[index])
+                nearest = hints | hints_from(self.template[self.where[index]], self.names.values)
+            converted, found = self.names.convert(self.new[number], self.path, nearest)
+            self.out.append(converted)
+            self.findings += [Finding(f.path, number + 1, f.text, f.error) for f in found]
+        if old:
+            self._copy_hidden(self.where[old.stop - 1] + 1)
+
+    def _name_choices(self, old: range, new: range) -> None:
+        """Tells of tags beside lines that were added or removed: whether those belong to the choice is not known."""
+        if len(old) == len(new):
+            return
+        pairs = min(len(old), len(new))
+        start, stop, first = old.start + pairs, old.stop, new.start + pairs
+        # Among equal lines it is not known either which of them were added or removed.
+        lines, position = (self.old, start) if len(old) > len(new) else (self.new, first)
+        size = abs(len(old) - len(new))
+        if not pairs:
+            while start > 0 and lines[position - 1] == lines[position + size - 1]:
+                start, position = start - 1, position - 1
+            position = old.start if len(old) > len(new) else new.start
+            while stop < len(self.where) and position + size < len(lines) and lines[position] == lines[position + size]:
+                stop, position = stop + 1, position + 1
+        before = self.where[start - 1] if start else -1
+        after = self.where[stop] if stop < len(self.where) else len(self.template)
+        hidden = (number for number in range(before + 1, after) if number not in self.where)
+        tagged = next((number for number in hidden if "{%" in self.template[number]), None)
+        if tagged is not None:
+            tag, what = self.template[tagged].strip(), "added" if len(new) > len(old) else "removed"
+            place = f"template/{self.origin.as_posix()}:{tagged + 1}"
+            text = f"lines were {what} beside {tag!r} of {place}: see that the choice holds the right lines"
+            self.findings.append(Finding(self.path, first + 1, text, error=False))
+
+    def _place(self, index: int) -> str:
+        return f"template/{self.origin.as_posix()}:{self.where[index] + 1}"
 
 
 def _replace(staging: Path, target: Path) -> None:

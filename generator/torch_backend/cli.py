@@ -21,8 +21,8 @@ from .names import Names
 from .new_command import new_command
 from .project import Project
 from .project_commands import register as register_project_commands
-from .render import trace
 from .source import find_source
+from .trace import trace
 from .update_commands import add_feature_command, remove_feature_command, update_command
 
 

@@ -189,6 +189,14 @@ def escape(literal: str) -> str:
     return _OPENERS.sub(lambda match: ESCAPES[match[0]], literal)
 
 
+def is_plain(template_line: str) -> bool:
+    """True if a template line holds placeholders only: then a line of the example says all that it says."""
+    rest = PLACEHOLDER.sub("", template_line)
+    for escaped in ESCAPES.values():
+        rest = rest.replace(escaped, "")
+    return not _OPENERS.search(rest)
+
+
 def hints_from(template_line: str, values: Mapping[str, str]) -> dict[str, str]:
     """Reads from a template line which variable stands for which text, where that is unambiguous."""
     found: dict[str, set[str]] = {}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import shutil
@@ -11,7 +10,7 @@ import tempfile
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -168,55 +167,6 @@ def render_tree(source: Source, answers: Mapping[str, Any]) -> Tree:
         kept = [line for line in lines if not line.startswith(("_src_path:", "_commit:"))]
         tree[ANSWERS_FILE] = File("".join(kept).encode(), file.executable)
     return tree
-
-
-@dataclass
-class Trace:
-    """Which template file, and which of its lines, every rendered line comes from."""
-
-    values: dict[str, Any] = field(default_factory=dict)
-    files: dict[str, Path] = field(default_factory=dict)  # rendered path -> template file, relative to template/
-    lines: dict[str, list[int]] = field(default_factory=dict)  # rendered path -> template line of each rendered line
-
-
-_VALUES = ".values.json"
-_BLOCK_LINE = re.compile(r"\s*\{%-?[^%]*-?%\}\s*\n?")
-_MARK = re.compile("\x01(\\d+)\x02")
-
-
-def trace(source: Source, answers: Mapping[str, Any]) -> Trace:
-    """Renders a copy of the template whose lines carry their numbers. Also gives the value of every variable."""
-    with tempfile.TemporaryDirectory(prefix="torch-backend-") as folder:
-        marked = Path(folder) / "template"
-        origins = sorted(p.relative_to(source.template) for p in source.template.rglob("*") if p.is_file())
-        for index, origin in enumerate(origins):
-            target = marked / (origin if origin.name.endswith(SUFFIX) else origin.with_name(origin.name + SUFFIX))
-            target.parent.mkdir(parents=True, exist_ok=True)
-            target.write_text(f"{index}\x03{_mark_lines(source.template / origin)}", encoding="utf-8")
-        marked.mkdir(exist_ok=True)
-        pairs = ",".join(f'"{name}": {{{{ {name} | to_json }}}}' for name in source.variables)
-        (marked / f"{_VALUES}{SUFFIX}").write_text(f"{{ {pairs} }}", encoding="utf-8")
-        with source.snapshot(marked) as snapshot:
-            rendered = Path(folder) / "rendered"
-            copy(snapshot, rendered, answers)
-        result = Trace(values=json.loads((rendered / _VALUES).read_text(encoding="utf-8")))
-        for path in rendered.rglob("*"):
-            if path.is_file() and path.name != _VALUES:
-                name = path.relative_to(rendered).as_posix()
-                index_text, _, body = path.read_text(encoding="utf-8").partition("\x03")
-                result.files[name] = origins[int(index_text)]
-                result.lines[name] = [int(m[1]) if (m := _MARK.search(line)) else -1 for line in body.split("\n")]
-    return result
-
-
-def _mark_lines(path: Path) -> str:
-    """Prefixes each line with its number; lines that hold nothing but a block tag produce no line of their own."""
-    if not path.name.endswith(SUFFIX):
-        return ""
-    lines = path.read_text(encoding="utf-8").splitlines(keepends=True)
-    return "".join(
-        line if _BLOCK_LINE.fullmatch(line) else f"\x01{number}\x02{line}" for number, line in enumerate(lines)
-    )
 
 
 def create_project(
