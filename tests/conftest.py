@@ -12,7 +12,7 @@ import pytest
 import yaml
 from copier import run_copy
 from torch_backend.environment import Environment, create_environment
-from torch_backend.example import Example
+from torch_backend.maintenance.example import Example
 from torch_backend.render import needless_work_left_out
 from torch_backend.source import PARTS, Source, find_source
 from xdist.scheduler import LoadScopeScheduling

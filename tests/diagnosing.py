@@ -8,9 +8,9 @@ from unittest import mock
 
 from click.testing import CliRunner
 from torch_backend.cli import main
-from torch_backend.doctor import Check
-from torch_backend.doctor.diagnosis import FAMILIES
 from torch_backend.environment import Environment
+from torch_backend.inspection.doctor import Check
+from torch_backend.inspection.doctor.diagnosis import FAMILIES
 
 from .running import ROOT
 

@@ -21,7 +21,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from torch_backend.environment import Environment, create_environment
-from torch_backend.trees import project_files
+from torch_backend.maintenance.trees import project_files
 
 from .running import IDENTITY, ROOT, git
 

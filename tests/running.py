@@ -10,8 +10,8 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from torch_backend.environment import Environment
+from torch_backend.maintenance.trees import read_project
 from torch_backend.render import Tree, write_file
-from torch_backend.trees import read_project
 
 ROOT = Path(__file__).resolve().parents[1]
 

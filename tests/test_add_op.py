@@ -16,10 +16,10 @@ import pytest
 import yaml
 from click.testing import CliRunner, Result
 from torch_backend.cli import main
-from torch_backend.formatting import format_cpp
+from torch_backend.maintenance.formatting import format_cpp
+from torch_backend.maintenance.trees import read_project
 from torch_backend.render import Tree
 from torch_backend.source import Source
-from torch_backend.trees import read_project
 
 from .conftest import MATRIX, render_into
 

@@ -9,8 +9,8 @@ import pytest
 from click.testing import CliRunner
 from torch_backend.cli import main
 from torch_backend.environment import create_environment
-from torch_backend.example import Example
-from torch_backend.trees import read_project
+from torch_backend.maintenance.example import Example
+from torch_backend.maintenance.trees import read_project
 
 from .running import sync
 from .test_build import SCRATCH

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from torch_backend.layout import FEATURES
+from torch_backend.maintenance.layout import FEATURES
+from torch_backend.maintenance.trace import trace
 from torch_backend.source import Source
-from torch_backend.trace import trace
 
 from .conftest import answers_of, render_into
 

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 from torch_backend.errors import UserError
-from torch_backend.example import Example
-from torch_backend.layout import condition
-from torch_backend.lint import lint
-from torch_backend.names import Names, hints_from
-from torch_backend.trace import trace
+from torch_backend.maintenance.example import Example
+from torch_backend.maintenance.layout import condition
+from torch_backend.maintenance.lint import lint
+from torch_backend.maintenance.names import Names, hints_from
+from torch_backend.maintenance.trace import trace
 
 from .running import ROOT
 

@@ -22,11 +22,11 @@ import pytest
 from click.testing import CliRunner
 from torch_backend.cli import main
 from torch_backend.environment import Environment, create_environment
-from torch_backend.example import Example
-from torch_backend.registered import registrations as registered
+from torch_backend.inspection.registered import registrations as registered
+from torch_backend.maintenance.example import Example
+from torch_backend.maintenance.trees import read_project
 from torch_backend.render import render_tree
 from torch_backend.source import Source
-from torch_backend.trees import read_project
 
 from .conftest import BUILT, MATRIX, answers_of
 from .running import ROOT, build_wheel, checked, install_wheel, needed_of_torch, sync

@@ -15,11 +15,11 @@ from click.testing import CliRunner
 from packaging.specifiers import SpecifierSet
 from packaging.version import Version
 from torch_backend.cli import main
-from torch_backend.doctor import python, tools
-from torch_backend.doctor.context import Context
-from torch_backend.doctor.requirements import of_project, of_template
 from torch_backend.environment import Environment
 from torch_backend.inside.environment import TOOLS
+from torch_backend.inspection.doctor import python, tools
+from torch_backend.inspection.doctor.context import Context
+from torch_backend.inspection.doctor.requirements import of_project, of_template
 from torch_backend.project import Project
 
 from .diagnosing import EXAMPLE, doctor, found, states

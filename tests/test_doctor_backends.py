@@ -6,8 +6,8 @@ import os
 from pathlib import Path
 
 import pytest
-from torch_backend.doctor import backends
 from torch_backend.environment import Environment
+from torch_backend.inspection.doctor import backends
 
 from .diagnosing import doctor, found, states
 from .fakes import describe, fake_torch, install

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from torch_backend.errors import UserError
-from torch_backend.example import Example
+from torch_backend.maintenance.example import Example
 
 from .running import commit_all
 

@@ -14,12 +14,12 @@ from pathlib import Path
 
 import pytest
 from torch_backend.environment import Environment, create_environment
-from torch_backend.formatting import format_cpp
+from torch_backend.inspection.seam import read_seam
+from torch_backend.maintenance.formatting import format_cpp
+from torch_backend.maintenance.trees import read_project
 from torch_backend.project import Project
 from torch_backend.render import Tree, render_tree, write_file
-from torch_backend.seam import read_seam
 from torch_backend.source import Source
-from torch_backend.trees import read_project
 
 from .running import ROOT, build_wheel, checked, install_wheel, sync
 

@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 import pytest
-from torch_backend.lint import lint
+from torch_backend.maintenance.lint import lint
 from torch_backend.source import Source
 
 LEFTOVER = re.compile("openreg", re.IGNORECASE)

@@ -9,7 +9,7 @@ import pytest
 from click.testing import CliRunner, Result
 from torch_backend.cli import main
 from torch_backend.environment import Environment
-from torch_backend.operators import fits
+from torch_backend.inspection.operators import fits
 
 from .fakes import fake_torch, install
 from .running import ROOT

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 import yaml
-from torch_backend import migrations
 from torch_backend.errors import UserError
+from torch_backend.lifecycle import migrations
 
 from .conftest import answers_of
 from .running import ROOT, commit_all, git

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from torch_backend.errors import UserError
-from torch_backend.new import describe, vendor_from
+from torch_backend.lifecycle.new import describe, vendor_from
 from torch_backend.render import create_project
 
 from .conftest import answers_of

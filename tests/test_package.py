@@ -15,7 +15,8 @@ def test_wheel_holds_the_template(tmp_path: Path) -> None:
     with zipfile.ZipFile(wheel) as archive:
         names = set(archive.namelist())
         archive.extractall(tmp_path / "installed")
-    assert {"torch_backend/cli.py", "torch_backend/reserved_words.yml", "torch_backend/bundled/copier.yml"} <= names
+    assert {path.relative_to(ROOT / "generator").as_posix() for path in (ROOT / "generator").rglob("*.py")} <= names
+    assert {"torch_backend/maintenance/reserved_words.yml", "torch_backend/bundled/copier.yml"} <= names
     for path in (ROOT / "template").rglob("*"):
         if path.is_file():
             assert f"torch_backend/bundled/template/{path.relative_to(ROOT / 'template').as_posix()}" in names

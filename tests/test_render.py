@@ -15,8 +15,8 @@ from typing import Any
 import pytest
 import tomllib
 import yaml
-from torch_backend.formatting import format_cpp
-from torch_backend.layout import FEATURES
+from torch_backend.maintenance.formatting import format_cpp
+from torch_backend.maintenance.layout import FEATURES
 from torch_backend.source import Source
 
 from .conftest import answers_of, render_into, text_files

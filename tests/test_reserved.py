@@ -5,7 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 
-from torch_backend import reserved
+from torch_backend.maintenance import reserved
 from torch_backend.source import Source
 
 
@@ -13,7 +13,7 @@ def test_the_list_holds_what_is_installed(source: Source) -> None:
     """In a process of its own, since importing torch changes what later tests see."""
     code = (
         "import sys, pathlib\n"
-        "from torch_backend import reserved\n"
+        "from torch_backend.maintenance import reserved\n"
         "known = reserved.read(pathlib.Path(sys.argv[1]))\n"
         "found = reserved.collect()\n"
         "everything = {name for names in known.values() for name in names}\n"

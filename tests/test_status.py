@@ -13,11 +13,11 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 from torch_backend.cli import main
-from torch_backend.cxx import functions
-from torch_backend.porting import tags
+from torch_backend.inspection.cxx import functions
+from torch_backend.inspection.porting import tags
+from torch_backend.inspection.registered import registrations
+from torch_backend.inspection.seam import read_seam
 from torch_backend.project import Project
-from torch_backend.registered import registrations
-from torch_backend.seam import read_seam
 from torch_backend.source import Source
 
 from .conftest import render_into

@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from torch_backend.example import Example
+from torch_backend.maintenance.example import Example
 from torch_backend.source import Source
 
 from .conftest import answers_of, render_into

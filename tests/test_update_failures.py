@@ -10,8 +10,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from torch_backend import transplant
-from torch_backend.example import Example
+from torch_backend.lifecycle.interruption import interruptible, point_of_no_return
+from torch_backend.maintenance.example import Example
 from torch_backend.source import Source
 
 from .conftest import render_into
@@ -165,8 +165,8 @@ def test_interrupted_midway_the_project_is_as_it_was(busy: Path, tmp_path: Path,
 
 def test_a_signal_while_files_change_places_comes_too_late(busy: Path) -> None:
     before = signal.getsignal(signal.SIGINT)
-    with transplant.interruptible():
-        transplant.point_of_no_return()
+    with interruptible():
+        point_of_no_return()
         os.kill(os.getpid(), signal.SIGINT)
     assert signal.getsignal(signal.SIGINT) is before
     assert run("update", "--project", str(busy)).exit_code == 1

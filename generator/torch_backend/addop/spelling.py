@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from torch_backend.reserved import WORDS
+from torch_backend.maintenance.reserved import WORDS
 
 # What an operator can be called and a function cannot: keywords, and what the generated files call.
 _RESERVED = {

@@ -12,12 +12,13 @@ from typing import Any
 import click
 import yaml
 
-from .errors import UserError
-from .git import Git
-from .project import Project
-from .render import copy, create_project, record_origin
-from .source import Source
-from .transplant import interruptible, point_of_no_return
+from torch_backend.errors import UserError
+from torch_backend.git import Git
+from torch_backend.project import Project
+from torch_backend.render import copy, create_project, record_origin
+from torch_backend.source import Source
+
+from .interruption import interruptible, point_of_no_return
 
 _DECORATION = {"torch", "pytorch", "backend"}
 _GIVE_ADDRESS = "give --template the address of the template's git repository."

@@ -16,15 +16,17 @@ from typing import Any
 from jinja2 import StrictUndefined
 from jinja2.sandbox import SandboxedEnvironment
 
+from torch_backend.errors import UserError
+from torch_backend.git import Git
+from torch_backend.project import Project
+from torch_backend.render import ANSWERS_FILE, copy, record_origin
+
 from . import migrations
 from .changelog import news, printable
-from .errors import UserError
-from .git import Git
+from .interruption import interruptible
 from .merge import Merged, Scratch, merge
-from .project import Project
-from .render import ANSWERS_FILE, copy, record_origin
 from .repository import Repository, Revision, open_repository
-from .transplant import STAGING, interruptible, transplant
+from .transplant import STAGING, transplant
 
 UNTOUCHED = "The project is as it was."
 FIXED = {"vendor_name", "device_name", "package_name", "sdk_name", "sdk_prefix"}

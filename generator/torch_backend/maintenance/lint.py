@@ -7,10 +7,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from .errors import UserError
+from torch_backend.errors import UserError
+from torch_backend.render import SUFFIX
+from torch_backend.source import Source
+
 from .names import ESCAPES
-from .render import SUFFIX
-from .source import Source
 
 # Where a feature is a whole file, and an `if` is never needed.
 _SOURCES = (".c", ".cc", ".cpp", ".h", ".hpp", ".py", ".pyi")

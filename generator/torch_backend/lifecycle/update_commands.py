@@ -10,9 +10,10 @@ from typing import Any
 
 import click
 
+from torch_backend.project import Project
+
 from .features import FeatureChange, change_features
 from .merge import Merged
-from .project import Project
 from .update import check, update
 
 

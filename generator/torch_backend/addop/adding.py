@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from torch_backend.errors import UserError
+from torch_backend.inspection.registered import kernels
 from torch_backend.project import Project
-from torch_backend.registered import kernels
 
 from .interpreter import choose, describe
 from .kernel import functions_of, kernel_source

@@ -8,10 +8,11 @@ from difflib import get_close_matches
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from .errors import UserError
-from .git import Git, fields
+from torch_backend.errors import UserError
+from torch_backend.git import Git, fields
+from torch_backend.project import Project
+
 from .merge import Merged
-from .project import Project
 from .transplant import transplant
 from .update import answers_of, merged_render, require_clean, template_of
 

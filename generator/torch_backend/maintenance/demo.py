@@ -9,10 +9,10 @@ from typing import Any
 
 import click
 
-from .environment import Environment, this_environment
-from .errors import UserError
-from .render import copy, create_project
-from .source import Source
+from torch_backend.environment import Environment, this_environment
+from torch_backend.errors import UserError
+from torch_backend.render import copy, create_project
+from torch_backend.source import Source
 
 ANSWERS: dict[str, Any] = {"vendor_name": "Acme"}  # everything else by default: acme, torch_acme
 PACKAGE = "torch_acme"

@@ -9,11 +9,12 @@ from typing import Any
 
 from packaging.specifiers import SpecifierSet
 
+from torch_backend.errors import UserError
+from torch_backend.project import Project
+
 from .doctor.requirements import of_project, written
-from .errors import UserError
 from .operators import Coverage, count, coverage
 from .porting import Tag, tags
-from .project import Project
 from .registered import Registration, registrations
 from .seam import Seam, read_seam
 

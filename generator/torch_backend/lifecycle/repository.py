@@ -13,10 +13,10 @@ from typing import Any
 import yaml
 from packaging.version import InvalidVersion, Version
 
-from .errors import UserError
-from .git import Git
-from .project import Project
-from .source import Versions, find_source
+from torch_backend.errors import UserError
+from torch_backend.git import Git
+from torch_backend.project import Project
+from torch_backend.source import Versions, find_source
 
 _SHORT = {"gh:": "https://github.com/", "gl:": "https://gitlab.com/"}
 

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
 
-from .errors import UserError
-from .probe import Outcome, run_probe
-from .project import Project
+from torch_backend.errors import UserError
+from torch_backend.probe import Outcome, run_probe
+from torch_backend.project import Project
 
 # What each state means, in the order in which a port goes up the list.
 STATES = {

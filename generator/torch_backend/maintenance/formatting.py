@@ -5,7 +5,8 @@ from __future__ import annotations
 import subprocess
 from pathlib import Path
 
-from .errors import UserError
+from torch_backend.errors import UserError
+
 from .trees import project_files
 
 CXX_SUFFIXES = (".c", ".cc", ".cpp", ".h", ".hpp")

@@ -12,11 +12,12 @@ from typing import Any
 
 import yaml
 
+from torch_backend.errors import UserError
+from torch_backend.render import File, Tree, read_tree, render_tree, write_file
+from torch_backend.source import Source
+
 from .backport import Report, backport, remove_file
-from .errors import UserError
 from .layout import GENERATED
-from .render import File, Tree, read_tree, render_tree, write_file
-from .source import Source
 from .trees import describe_difference, read_project
 
 

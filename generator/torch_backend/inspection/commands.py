@@ -13,12 +13,13 @@ from typing import Any
 import click
 from click.shell_completion import get_completion_class
 
+from torch_backend.errors import UserError
+from torch_backend.probe import find_python
+from torch_backend.project import Project
+
 from .doctor import Check, diagnose
-from .errors import UserError
 from .operators import STATES, Coverage, count, coverage
 from .printing import heading, print_check, print_counts, print_operators, print_status
-from .probe import find_python
-from .project import Project
 from .status import read_status
 
 PROGRAM = "torch-backend"

@@ -13,9 +13,9 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from .errors import UserError
-from .git import Git, fields
-from .render import ANSWERS_FILE
+from torch_backend.errors import UserError
+from torch_backend.git import Git, fields
+from torch_backend.render import ANSWERS_FILE
 
 _IDENTITY = {
     f"GIT_{who}_{what}": value

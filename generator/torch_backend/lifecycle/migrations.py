@@ -15,7 +15,8 @@ from jinja2 import StrictUndefined, TemplateError
 from jinja2.sandbox import SandboxedEnvironment
 from packaging.version import Version
 
-from .errors import UserError
+from torch_backend.errors import UserError
+
 from .repository import Repository, Revision, parse_version
 
 FILE = "migrations.yml"

@@ -6,8 +6,9 @@ import difflib
 import subprocess
 from pathlib import Path
 
+from torch_backend.render import Tree, read_tree
+
 from .layout import IGNORED
-from .render import Tree, read_tree
 
 
 def project_files(folder: Path) -> list[str]:

@@ -9,9 +9,10 @@ from typing import Any
 
 import click
 
-from .errors import UserError
+from torch_backend.errors import UserError
+from torch_backend.source import Source, find_source
+
 from .new import New, create, load_answers
-from .source import Source, find_source
 
 
 def _question_options(command: Callable[..., Any]) -> Callable[..., Any]:

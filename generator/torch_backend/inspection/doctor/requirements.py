@@ -13,7 +13,7 @@ from packaging.specifiers import InvalidSpecifier, SpecifierSet
 from packaging.version import Version
 
 from torch_backend.errors import UserError
-from torch_backend.names import PLACEHOLDER
+from torch_backend.maintenance.names import PLACEHOLDER
 from torch_backend.project import Project
 from torch_backend.source import Source, find_source
 

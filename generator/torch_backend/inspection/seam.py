@@ -6,8 +6,9 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
+from torch_backend.project import Project
+
 from .cxx import functions, visible
-from .project import Project
 
 SUFFIXES = (".h", ".cpp")
 # What a function calls that was rendered to be written: the header that has it, and the calls.

@@ -19,11 +19,12 @@ from itertools import pairwise
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from .errors import UserError
+from torch_backend.errors import UserError
+from torch_backend.render import SUFFIX, File, Tree, read_tree, render_tree, write_file
+from torch_backend.source import Source
+
 from .layout import GENERATED, condition
 from .names import ESCAPES, PLACEHOLDER, Finding, Names, hints_from, is_plain
-from .render import SUFFIX, File, Tree, read_tree, render_tree, write_file
-from .source import Source
 from .trace import Trace, trace
 from .trees import describe_difference
 
@@ -237,7 +238,7 @@ class _Alignment:
         lines, position = (self.old, start) if len(old) > len(new) else (self.new, first)
         size = abs(len(old) - len(new))
         if not pairs:
-            while start > 0 and lines[position - 1] == lines[position + size - 1]:
+            while min(start, position) > 0 and lines[position - 1] == lines[position + size - 1]:
                 start, position = start - 1, position - 1
             position = old.start if len(old) > len(new) else new.start
             while stop < len(self.where) and position + size < len(lines) and lines[position] == lines[position + size]:

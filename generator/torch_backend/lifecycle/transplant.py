@@ -8,45 +8,17 @@ from __future__ import annotations
 
 import os
 import shutil
-import signal
 import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from pathlib import Path
-from types import FrameType
 
-from .errors import UserError
-from .git import Git
+from torch_backend.errors import UserError
+from torch_backend.git import Git
+
+from .interruption import point_of_no_return
 from .merge import Merged
 
 STAGING = ".torch-backend-"
-_SIGNALS = [getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)]
-
-
-@contextmanager
-def interruptible() -> Iterator[None]:
-    """Makes a request to end the process an exception, so that scratch folders are removed."""
-
-    def stop(number: int, frame: FrameType | None) -> None:
-        raise KeyboardInterrupt
-
-    try:
-        before = {number: signal.signal(number, stop) for number in _SIGNALS}
-    except ValueError:  # not the main thread, which alone gets signals
-        yield
-        return
-    try:
-        yield
-    finally:
-        for number, old in before.items():
-            signal.signal(number, signal.SIG_DFL if old is None else old)
-
-
-def point_of_no_return() -> None:
-    """Ignores requests to end the process until ``interruptible`` ends: half of the work would be worse."""
-    with suppress(ValueError):
-        for number in _SIGNALS:
-            signal.signal(number, signal.SIG_IGN)
 
 
 def transplant(merged: Merged, project: Path) -> None:

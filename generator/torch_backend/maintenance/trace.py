@@ -12,8 +12,8 @@ from typing import Any
 
 from jinja2 import Environment
 
-from .render import SUFFIX, copy
-from .source import Source
+from torch_backend.render import SUFFIX, copy
+from torch_backend.source import Source
 
 
 @dataclass

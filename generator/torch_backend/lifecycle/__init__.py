@@ -1,0 +1,1 @@
+"""A project's life: it is made, updated from later versions of the template, and gains and loses features."""
