@@ -13,7 +13,6 @@ import yaml
 from copier import run_copy
 from torch_backend.environment import Environment, create_environment
 from torch_backend.maintenance.example import Example
-from torch_backend.render import needless_work_left_out
 from torch_backend.source import PARTS, Source, find_source
 from xdist.scheduler import LoadScopeScheduling
 
@@ -112,8 +111,7 @@ def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def render_into(source: Source, target: Path, **answers: Any) -> Path:
-    with needless_work_left_out():
-        run_copy(str(source.root), target, data=answers, defaults=True, quiet=True, unsafe=False)
+    run_copy(str(source.root), target, data=answers, defaults=True, quiet=True, unsafe=False)
     return target
 
 

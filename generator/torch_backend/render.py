@@ -5,17 +5,13 @@ from __future__ import annotations
 import os
 import re
 import shutil
-import sys
 import tempfile
 import warnings
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-import jinja2
 import yaml
 from copier import run_copy
 from copier.errors import CopierAnswersInterrupt, CopierError, CopierWarning, InteractiveSessionError
@@ -50,27 +46,6 @@ def explain(error: BaseException) -> UserError:  # noqa: PLR0911 -- one for each
     return UserError(text or type(error).__name__, 2)
 
 
-@contextmanager
-def needless_work_left_out() -> Iterator[None]:
-    """Halves the time that copier takes to render into a new folder. What comes out is the same.
-
-    For each file, copier compiles every part of its path anew, and starts git to ask whether an index must learn its
-    run bit; no index has a file that is not there yet. That step is no public one: a copier without it is as welcome.
-    """
-    from_string = jinja2.Environment.from_string
-    worker, step = getattr(sys.modules[run_copy.__module__], "Worker", None), "_sync_git_index_executable_bit"
-    sync = getattr(worker, step, None)
-    try:
-        jinja2.Environment.from_string = lru_cache(maxsize=None)(from_string)  # type: ignore[assignment,method-assign]
-        if sync:
-            setattr(worker, step, lambda *_: None)
-        yield
-    finally:
-        jinja2.Environment.from_string = from_string  # type: ignore[method-assign]
-        if sync:
-            setattr(worker, step, sync)
-
-
 def copy(
     source: Source | str,
     target: Path,
@@ -95,7 +70,7 @@ def copy(
     """
     address = str(source.root) if isinstance(source, Source) else source
     try:
-        with warnings.catch_warnings(), needless_work_left_out():
+        with warnings.catch_warnings():
             warnings.simplefilter("ignore", CopierWarning)
             run_copy(
                 address,
