@@ -338,6 +338,7 @@ def test_torch_of_another_series_is_refused(fresh: Path) -> None:
     assert done.exit_code == 2
     assert "installed torch 1.13, and there is none" in done.output
     assert "and the project is for 1.13" in done.output
+    assert 'pip install "torch==1.13.*" pyyaml' in done.output
     assert "--python" in done.output
 
 
@@ -352,8 +353,7 @@ def test_an_operator_whose_cpu_kernel_crashes_on_samples(fresh: Path) -> None:
 def test_interpreter_that_is_not_there(fresh: Path) -> None:
     done = add_op(fresh, "silu", "--python", str(fresh / "none"))
     assert done.exit_code == 2
-    assert f"{fresh / 'none'}: No such file" in done.output
-    assert 'pip install "torch==2.13.*" pyyaml' in done.output
+    assert f"{fresh / 'none'} is not a Python interpreter" in done.output
 
 
 def test_outside_of_a_project(tmp_path: Path) -> None:

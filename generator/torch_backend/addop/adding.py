@@ -14,10 +14,10 @@ from torch_backend.errors import UserError
 from torch_backend.inspection.registered import kernels
 from torch_backend.project import Project
 
-from .interpreter import choose, describe
 from .kernel import functions_of, kernel_source
 from .op_test import test_source
 from .operator_list import LIST, require_list, with_native
+from .schemas import describe, python_with_schemas
 from .spelling import pascal, snake
 
 NATIVE = Path("csrc") / "aten" / "native"
@@ -82,7 +82,7 @@ def add_operators(project: Project, names: list[str], python: Path | None = None
             f"{project.root} has no {', '.join(missing)}: update it to the present template (copier update)."
         )
     require_list(project)
-    python = choose(project, python)
+    python = python_with_schemas(project, python)
     names = list(dict.fromkeys(name.removeprefix("aten::") for name in names))
     answers = describe(python, names)
     if refused := [answer["refused"] for answer in answers.values() if "refused" in answer]:

@@ -16,7 +16,9 @@ from .adding import add_operators, build_steps, run_steps, summary
 @click.command("add-op")
 @click.argument("operators", nargs=-1, required=True, metavar="OPERATOR...")
 @click.option("--project", "folder", type=click.Path(path_type=Path), default=Path(), help="Folder in the project.")
-@click.option("--python", type=click.Path(path_type=Path), help="Interpreter with the project's torch.")
+@click.option(
+    "--python", type=click.Path(path_type=Path), help="Interpreter with the project's torch; default: as for status."
+)
 @click.option("--build", is_flag=True, help="Also build the project for that interpreter, and run the new tests.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON, for scripts; what a build prints goes to stderr.")
 def add_op_command(operators: tuple[str, ...], folder: Path, python: Path | None, build: bool, as_json: bool) -> None:

@@ -1,1 +1,1 @@
-"""What `torch-backend` runs in other Pythons, see ``probe``: needs the standard library and torch, nothing else."""
+"""What runs in the Python that `torch-backend` asks, see ``interpreter``: needs torch and the standard library."""

@@ -14,7 +14,7 @@ import click
 from click.shell_completion import get_completion_class
 
 from torch_backend.errors import UserError
-from torch_backend.probe import find_python
+from torch_backend.interpreter import find_python
 from torch_backend.project import Project
 
 from .doctor import Check, diagnose
@@ -39,8 +39,8 @@ def _common_options(command: Callable[..., Any]) -> Callable[..., Any]:
             "--python",
             type=click.Path(path_type=Path),
             metavar="FILE",
-            help="The Python with torch and the built package; default: the one that runs this command, or, if "
-            "that has no torch, that of the active environment.",
+            help="The Python with torch and the built package; default: the first that has the project's torch, of the "
+            "one that runs this command, that of the active environment, and that of the project's .venv.",
         ),
         click.option("--json", "as_json", is_flag=True, help="Print JSON, for scripts."),
         click.option(
@@ -80,7 +80,7 @@ def doctor(folder: Path | None, python: Path | None, as_json: bool, time_limit: 
     Exit code: 0 if nothing fails (warnings do not count), 1 if something does, 2 if the command is used wrongly.
     """
     project = _project_or_none(folder)
-    interpreter = find_python(python)
+    interpreter = find_python(project, python)
     checks: list[Check] = []
     if not as_json:
         where = (
@@ -145,7 +145,7 @@ def status(
     Exit code: 0, or 2 if there is no project. A package that is not built or does not load is reported.
     """
     project = Project.find(folder or Path.cwd())
-    found = read_status(project, None if static else find_python(python), time_limit)
+    found = read_status(project, None if static else find_python(project, python), time_limit)
     if as_json:
         _print_json(found.to_json())
     else:
@@ -191,7 +191,7 @@ def list_ops(
     Exit code: 0, 1 if no operator fits or the package does not load, 2 if it is not installed.
     """
     project = Project.find(folder or Path.cwd())
-    found = coverage(project, find_python(python), time_limit)
+    found = coverage(project, find_python(project, python), time_limit)
     selected = found.select(pattern, states)
     counts = count(selected)
     if as_json:

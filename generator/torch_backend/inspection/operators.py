@@ -10,7 +10,7 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 
 from torch_backend.errors import UserError
-from torch_backend.probe import Outcome, run_probe
+from torch_backend.interpreter import Outcome, ask
 from torch_backend.project import Project
 
 # What each state means, in the order in which a port goes up the list.
@@ -87,7 +87,7 @@ def coverage(project: Project, python: Path, time_limit: float) -> Coverage:
     Raises:
         UserError: it is not installed (exit code 2), or does not load.
     """
-    outcome = run_probe(python, "operators", project.package_name, project.device_name, time_limit=time_limit)
+    outcome = ask(python, "operators", project.package_name, project.device_name, time_limit=time_limit)
     if outcome.failure:
         raise _explain(project, python, outcome)
     (_, torch, source), *rows = outcome.items

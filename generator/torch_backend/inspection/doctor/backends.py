@@ -9,7 +9,7 @@ from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
-from torch_backend.probe import AUTOLOAD
+from torch_backend.interpreter import AUTOLOAD
 from torch_backend.project import Project
 
 from .context import Context

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from torch_backend.probe import Outcome, run_probe
+from torch_backend.interpreter import Outcome, ask
 from torch_backend.project import Project
 
 from .requirements import Requirements, of_project, of_template
@@ -43,7 +43,7 @@ class Context:
             UserError: it cannot be started, or the project's files cannot be read.
         """
         requirements = of_project(project) if project else of_template()
-        outcome = run_probe(python, "environment", *([project.package_name] if project else []), time_limit=time_limit)
+        outcome = ask(python, "environment", *([project.package_name] if project else []), time_limit=time_limit)
         return cls(project, python, requirements, dict(outcome.items), outcome, time_limit)
 
     def which(self, *names: str) -> list[Path]:

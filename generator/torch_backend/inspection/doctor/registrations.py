@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from torch_backend.probe import AUTOLOAD, Outcome, run_probe
+from torch_backend.interpreter import AUTOLOAD, Outcome, ask
 from torch_backend.project import Project
 
 from .context import Context
@@ -53,7 +53,7 @@ def checks(context: Context) -> Iterator[Check]:
 def _load(
     context: Context, project: Project, variables: dict[str, str | None]
 ) -> tuple[dict[str, tuple[str, str]], Outcome]:
-    outcome = run_probe(
+    outcome = ask(
         context.python,
         "registrations",
         project.package_name,

@@ -11,6 +11,7 @@ import torchgen
 from torchgen.gen import get_grouped_native_functions, parse_native_yaml
 from torchgen.model import DispatchKey, NativeFunction, NativeFunctionsGroup
 
+from .samples import parts_of
 from .signature import describe_group, describe_plain
 
 Kernels = list[tuple[NativeFunctionsGroup | None, list[NativeFunction]]]
@@ -163,8 +164,6 @@ class Schemas:
                 f"aten::{name} has no kernel on the CPU that could serve as a reference: it belongs to another device "
                 "or to another layout of tensors. Write it by hand, with csrc/aten/native/BiasRelu.cpp as a model."
             )
-        from .samples import parts_of
-
         parts = parts_of(implicit)
         advice = f"port what it is made of: {', '.join(parts)}" if parts else "port the operators that it calls"
         raise RefusedError(f"aten::{name} needs no kernel, since PyTorch makes it of others on every device; {advice}.")

@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 from torchgen.model import Argument, BaseTy, BaseType, ListType, NativeFunction, OptionalType, SchemaKind, Type
 
 from .signature import python_name
-
-if TYPE_CHECKING:
-    from .schema import Operator
 
 # Shapes for the tensors of a call, in order; the last one is repeated. Integers for its numbers.
 SHAPES: tuple[tuple[tuple[int, ...], ...], ...] = (
@@ -36,12 +33,12 @@ INDICES = ("index", "indices", "target")
 LIMIT = 3
 
 
-def find_samples(operator: Operator) -> list[dict[str, Any]]:
+def find_samples(functions: list[NativeFunction]) -> list[dict[str, Any]]:
     """Returns calls that the CPU takes: for each overload up to three, as the texts of Python expressions."""
     found = []
-    for function in operator.functions:
+    for function in functions:
         returns_result = function.func.kind() in {SchemaKind.functional, SchemaKind.mutable}
-        if returns_result or not _has_functional(operator, function):
+        if returns_result or not _has_functional(functions, function):
             found += [{"op": python_name(function), "arguments": texts} for texts in _working(function)]
     return found
 
@@ -68,10 +65,10 @@ def parts_of(functions: list[NativeFunction]) -> list[str]:
     return [part for part in parts if part not in own]
 
 
-def _has_functional(operator: Operator, function: NativeFunction) -> bool:
-    """Whether another overload of the operator takes the same arguments and returns its result."""
+def _has_functional(functions: list[NativeFunction], function: NativeFunction) -> bool:
+    """Whether another of the overloads takes the same arguments and returns its result."""
     signature = function.func.signature()
-    return any(f.func.kind() == SchemaKind.functional and f.func.signature() == signature for f in operator.functions)
+    return any(f.func.kind() == SchemaKind.functional and f.func.signature() == signature for f in functions)
 
 
 def _working(function: NativeFunction) -> Iterator[list[str]]:

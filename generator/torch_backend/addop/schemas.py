@@ -1,0 +1,47 @@
+"""What the project's torch says of operators."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from torch_backend.errors import UserError
+from torch_backend.inside.schemas import NO_SAMPLES
+from torch_backend.interpreter import AUTOLOAD, Outcome, ask, require_python
+from torch_backend.project import Project
+
+
+def python_with_schemas(project: Project, chosen: Path | None) -> Path:
+    """Returns an interpreter whose torch is of the project's release series, and can be asked for its schemas.
+
+    Raises:
+        UserError: there is none.
+    """
+    return require_python(project, chosen, ["torchgen", "yaml"], "Operators are looked up in", "pyyaml")
+
+
+def describe(python: Path, names: list[str]) -> dict[str, dict[str, Any]]:
+    """Returns for each name what ``inside/schemas`` reports of it.
+
+    Raises:
+        UserError: it could not be asked.
+    """
+    outcome = _ask(python, *names)
+    if not outcome.crashed:
+        return _answers(python, outcome)
+    # Some of the CPU's kernels do not survive arguments that were made from a schema: leave those without samples.
+    answers: dict[str, dict[str, Any]] = {}
+    for name in names:
+        outcome = _ask(python, name)
+        answers |= _answers(python, _ask(python, NO_SAMPLES, name) if outcome.crashed else outcome)
+    return answers
+
+
+def _ask(python: Path, *arguments: str) -> Outcome:
+    return ask(python, "schemas", *arguments, time_limit=None, variables={AUTOLOAD: "0"})
+
+
+def _answers(python: Path, outcome: Outcome) -> dict[str, dict[str, Any]]:
+    if outcome.failure:
+        raise UserError(f"The schemas of torch cannot be read with {python}:\n{outcome.errors.strip()[-2000:]}", 2)
+    return dict(outcome.items)
