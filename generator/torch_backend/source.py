@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 import shutil
 import subprocess
+import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import yaml
@@ -123,3 +125,19 @@ def find_source() -> Source:
         if (root / "copier.yml").exists() and (root / "template").is_dir():
             return Source(root)
     raise UserError("The template is not there: run from a checkout, or give its address with --template.", 2)
+
+
+@cache
+def template_module(path: str) -> ModuleType:
+    """Runs a Python file of the template, so that what projects and this command both need is written once.
+
+    Args:
+        path: the file in ``template/``; one that is copied as it is, and imports the standard library alone.
+    """
+    file = find_source().template / path
+    module = ModuleType(f"torch_backend.template.{file.stem}")
+    module.__file__ = str(file)
+    sys.modules[module.__name__] = module  # where dataclasses look
+    # Not through importlib: that would leave compiled files in the template.
+    exec(compile(file.read_text(encoding="utf-8"), file, "exec"), module.__dict__)
+    return module

@@ -1,6 +1,7 @@
 """Collects the porting tags of the sources: comments that start with the word and say what a port replaces there.
 
 ``python docs/porting.py`` writes ``docs/porting.md``; ``--list`` prints the places with their line numbers instead.
+torch-backend runs this file too, as its own version of the template has it: it imports the standard library alone.
 """
 
 from __future__ import annotations
@@ -58,7 +59,7 @@ def places(project: Path) -> list[Place]:
         files = sorted(root.rglob("*")) if root.is_dir() else [root]
         for file in files:
             if file.is_file() and file.suffix in SUFFIXES:
-                lines = file.read_text(encoding="utf-8").split("\n")
+                lines = file.read_text(encoding="utf-8", errors="replace").split("\n")
                 found += _places_in(lines, file.relative_to(project).as_posix())
     order = list(CHAPTERS)
     return sorted(found, key=lambda place: (order.index(place.chapter), place.path, place.line))

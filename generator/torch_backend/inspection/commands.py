@@ -18,7 +18,7 @@ from torch_backend.interpreter import find_python
 from torch_backend.project import Project
 
 from .doctor import Check, diagnose
-from .operators import STATES, Coverage, count, coverage
+from .operators import Coverage, count, coverage, states
 from .printing import heading, print_check, print_counts, print_operators, print_status
 from .status import read_status
 
@@ -152,17 +152,34 @@ def status(
         print_status(found, verbose=verbose)
 
 
+# The template has the states. It is read when one is given: the other commands do without.
+
+
+def _check_states(context: click.Context, option: click.Parameter, given: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(str(click.Choice(list(states())).convert(state, option, context)) for state in given)
+
+
+def _complete_state(context: click.Context, option: click.Parameter, incomplete: str) -> list[str]:
+    return [state for state in states() if state.startswith(incomplete)]
+
+
 @click.command("list-ops")
 @click.argument("pattern", required=False)
 @click.option(
-    "--state", "states", type=click.Choice(list(STATES)), multiple=True, help="Only these; may be given several times."
+    "--state",
+    "only",
+    metavar="STATE",
+    multiple=True,
+    callback=_check_states,
+    shell_complete=_complete_state,
+    help="Only operators in this state; may be given several times.",
 )
 @click.option("--summary", is_flag=True, help="Only how many there are in each state.")
 @click.option("-v", "--verbose", is_flag=True, help="Say why, too.")
 @_common_options
 def list_ops(
     pattern: str | None,
-    states: tuple[str, ...],
+    only: tuple[str, ...],
     summary: bool,
     verbose: bool,
     folder: Path | None,
@@ -192,7 +209,7 @@ def list_ops(
     """
     project = Project.find(folder or Path.cwd())
     found = coverage(project, find_python(project, python), time_limit)
-    selected = found.select(pattern, states)
+    selected = found.select(pattern, only)
     counts = count(selected)
     if as_json:
         shown: dict[str, Any] = {"torch": found.torch, "source": found.source, "counts": counts}
@@ -206,14 +223,14 @@ def list_ops(
         print_operators(selected, verbose=verbose)
         click.echo(f"{len(selected)} of {len(found.operators)} overloads", err=True)
     if not selected:
-        raise UserError(_nothing(found, pattern, states))
+        raise UserError(_nothing(found, pattern, only))
 
 
-def _nothing(found: Coverage, pattern: str | None, states: Sequence[str]) -> str:
-    in_states = f" in the state {' or '.join(states)}" if states else ""
+def _nothing(found: Coverage, pattern: str | None, only: Sequence[str]) -> str:
+    in_states = f" in the state {' or '.join(only)}" if only else ""
     if pattern is None:
         return f"No ATen operator is{in_states}."
-    if states and found.select(pattern):
+    if only and found.select(pattern):
         return f"{pattern!r} fits {len(found.select(pattern))} overloads, none of them{in_states}."
     near = found.similar(pattern)
     hint = f" Nearest: {', '.join(near)}." if near else ""

@@ -12,20 +12,20 @@ from pathlib import Path
 from torch_backend.errors import UserError
 from torch_backend.interpreter import Outcome, ask
 from torch_backend.project import Project
+from torch_backend.source import template_module
 
-# What each state means, in the order in which a port goes up the list.
-STATES = {
-    "native": "a kernel of the device's own",
-    "emulated": "PyTorch's CPU kernel, in place on device memory",
-    "cpu": "PyTorch's CPU kernel, with copies to the host and back",
-    "composite": "taken apart by PyTorch into other operators",
-    "none": "cannot run on the device",
-}
+STATES = "python/{{ package_name }}/{{ device_name }}/_states.py"
+
+
+def states() -> dict[str, str]:
+    """What each state means, in the order in which a port goes up the list, as the template has it."""
+    found: dict[str, str] = template_module(STATES).STATES
+    return found
 
 
 @dataclass(frozen=True)
 class Operator:
-    """How an overload runs: one of STATES, and why so."""
+    """How an overload runs: one of ``states()``, and why so."""
 
     state: str
     reason: str
@@ -39,15 +39,15 @@ class Coverage:
     source: str
     operators: dict[str, Operator]
 
-    def select(self, pattern: str | None = None, states: Iterable[str] = ()) -> dict[str, Operator]:
+    def select(self, pattern: str | None = None, only: Iterable[str] = ()) -> dict[str, Operator]:
         """The overloads that fit.
 
         Args:
             pattern: a name (``add``: all its overloads), an overload (``add.Tensor``), or either with the wildcards
                 ``*`` and ``?``; with or without ``aten::``.
-            states: only those; empty for all.
+            only: states; empty for all.
         """
-        wanted = set(states)
+        wanted = set(only)
         return {
             name: operator
             for name, operator in self.operators.items()
@@ -61,9 +61,9 @@ class Coverage:
 
 
 def count(operators: Mapping[str, Operator]) -> dict[str, int]:
-    """Counts the states, in the order of STATES."""
+    """Counts the states, in the order of ``states()``."""
     counted = Counter(operator.state for operator in operators.values())
-    return {state: counted[state] for state in STATES}
+    return {state: counted[state] for state in states()}
 
 
 def fits(name: str, pattern: str) -> bool:

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 import click
 
 from .doctor.report import Check
-from .operators import STATES, Coverage, Operator, count
+from .operators import Coverage, Operator, count, states
 from .status import Status
 
 COLORS = {
@@ -49,8 +49,9 @@ def print_operators(operators: Mapping[str, Operator], *, verbose: bool) -> None
 def print_counts(counts: Mapping[str, int], indent: str = "  ") -> None:
     """Prints how many overloads there are in each state, and what the state means."""
     width = max(len(str(number)) for number in counts.values())
+    meanings = states()
     for state, number in counts.items():
-        meaning = STATES.get(state, "")
+        meaning = meanings.get(state, "")
         click.echo(f"{indent}{number:>{width}} {click.style(f'{state:<9}', COLORS.get(state))} {meaning}".rstrip())
 
 

@@ -2,22 +2,12 @@
 
 import re
 from collections.abc import Iterable
-from typing import Literal, TypeAlias, TypedDict
+from typing import TypedDict
 
 import torch
 
 from .. import _C
-
-State: TypeAlias = Literal["native", "emulated", "cpu", "composite", "none"]
-
-STATES: dict[State, str] = {
-    "native": "a kernel of the device's own",
-    "emulated": "PyTorch's CPU kernel, in place on device memory",
-    "cpu": "PyTorch's CPU kernel, with copies to the host and back",
-    "composite": "taken apart by PyTorch into other operators",
-    "none": "cannot run on the device",
-}
-"""The states that an operator can be in, with what they mean."""
+from ._states import State
 
 
 class OperatorCoverage(TypedDict):

@@ -8,11 +8,11 @@ import torch
 from torch._ops import OpOverload
 
 from .. import _C
-from ._coverage import STATES as STATES
 from ._coverage import OperatorCoverage as OperatorCoverage
-from ._coverage import State as State
 from ._coverage import coverage as coverage
 from ._operator_report import report as report
+from ._states import STATES as STATES
+from ._states import State as State
 from ._usage import OperatorUsage as OperatorUsage
 from ._usage import SeenTensor as SeenTensor
 from ._usage import usage as usage

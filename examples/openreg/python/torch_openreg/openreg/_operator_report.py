@@ -12,7 +12,8 @@ import torch
 
 from .. import _C
 from .._build_info import DEVICE_NAME, PACKAGE_NAME
-from ._coverage import STATES, coverage, describe_operators
+from ._coverage import coverage, describe_operators
+from ._states import STATES
 from ._usage import OperatorUsage, usage
 
 Format: TypeAlias = Literal["text", "json", "html"]
