@@ -46,7 +46,7 @@ def cuda_build(release: str) -> Path:
     folder.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=folder.parent, prefix=f"{folder.name}-") as scratch:
         packages = Path(scratch) / "packages"
-        _install(packages, f"torch==={release}")  # three signs: not the CPU build of this release, 2.13.0+cpu
+        _install(packages, f"torch==={release}")  # three signs: not the CPU build of this release
         cuda = re.search(r"(?m)^cuda\b.*= '(\d+\.\d+)'", (packages / "torch" / "version.py").read_text("utf-8"))
         if cuda is None:
             raise UnavailableError(

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from .torch_release import FIRST
+
 FAKE_TORCH = """\
 __version__ = "{version}"
 def compiled_with_cxx11_abi():
@@ -29,7 +31,7 @@ def describe(site: Path, name: str, *, module: str, entry_point: str, version: s
     (info / "RECORD").write_text(f"{module}/__init__.py,,\n", encoding="utf-8")
 
 
-def fake_torch(site: Path, version: str = "2.13.0", *, abi: bool = True) -> None:
+def fake_torch(site: Path, version: str = FIRST, *, abi: bool = True) -> None:
     """A torch for what is asked of its metadata only. It loads no backend."""
     folder = site / "torch"
     (folder / "include" / "torch").mkdir(parents=True)

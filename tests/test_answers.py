@@ -13,6 +13,7 @@ from torch_backend.maintenance.trace import trace
 from torch_backend.source import Source
 
 from .conftest import answers_of, render_into
+from .torch_release import MINOR, RANGE, RELEASES
 
 Answer = Callable[..., Path]
 
@@ -42,7 +43,7 @@ def test_defaults(answer: Answer) -> None:
         "author_email": "developers@acme.example.com",
         "license": "BSD-3-Clause",
         "repository_url": "https://example.com/acme/torch_acme",
-        "torch_minor": "2.13",
+        "torch_minor": MINOR,
         "num_devices": 2,
         "device_memory": "4G",
         "features": list(FEATURES),
@@ -80,7 +81,7 @@ def test_derived_values(questions: Source) -> None:
     values = trace(questions, {"vendor_name": "Acme", "license": "proprietary", "author": 'A "B" É'}).values
     assert values["package_macro"] == "TORCH_ACME"
     assert values["sdk_macro"] == "ACME_SIM"
-    assert values["torch_requirement"] == ">=2.13,<2.14"
+    assert values["torch_requirement"] == RANGE
     assert values["license_expression"] == "LicenseRef-Proprietary"
     assert values["author_literal"] == '"A \\"B\\" É"'
 
@@ -101,7 +102,7 @@ GOOD: list[tuple[str, Any]] = [
     ("author_email", "a.b+c@d-e.co.uk"),
     ("license", "proprietary"),
     ("repository_url", "http://git.example.com:8080/a/b.git"),
-    ("torch_minor", "2.13"),
+    ("torch_minor", MINOR),
     ("num_devices", 1),
     ("num_devices", 64),
     ("device_memory", "64M"),
@@ -191,7 +192,7 @@ BAD: list[tuple[str, Any, str]] = [
     ("repository_url", "", "type one such as"),
     ("repository_url", "git@example.com:a/b", "type one such as"),
     ("repository_url", 'https://example.com/"', "type one such as"),
-    ("torch_minor", "1.0", "is not in ['2.13'"),
+    ("torch_minor", "1.0", f"is not in {list(RELEASES)}"),
     ("num_devices", 0, "type a number from 1 to 64"),
     ("num_devices", 65, "type a number from 1 to 64"),
     ("num_devices", "two", "invalid literal"),

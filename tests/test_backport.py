@@ -15,6 +15,7 @@ from torch_backend.maintenance.names import Names, hints_from
 from torch_backend.maintenance.trace import trace
 
 from .running import ROOT
+from .torch_release import MINOR, RANGE
 
 STREAM = Path("csrc") / "runtime" / "Stream.h"
 
@@ -354,7 +355,7 @@ def names(example: Example) -> Names:
 @pytest.mark.parametrize(
     ("path", "text", "expected"),
     [
-        ("pyproject.toml", 'requires = ["torch>=2.13,<2.14"]', 'requires = ["torch{{ torch_requirement }}"]'),
+        ("pyproject.toml", f'requires = ["torch{RANGE}"]', 'requires = ["torch{{ torch_requirement }}"]'),
         ("pyproject.toml", 'name = "torch_openreg"', 'name = "{{ package_name }}"'),
         ("CMakeLists.txt", "TARGETS openreg torch_openreg", "TARGETS {{ sdk_name }} {{ package_name }}"),
         ("CMakeLists.txt", "add_subdirectory(third_party/openreg)", "add_subdirectory(third_party/{{ sdk_name }})"),
@@ -376,8 +377,8 @@ def names(example: Example) -> Names:
         ("README.md", "libopenreg.so libtorch_openreg.so", "lib{{ sdk_name }}.so lib{{ package_name }}.so"),
         ("README.md", "torch.openreg, is_openreg", "torch.{{ device_name }}, is_{{ device_name }}"),
         ("README.md", "orMalloc for Mallory or Malloc", "{{ sdk_prefix }}Malloc for Mallory or Malloc"),
-        ("_build_info.py", 'TORCH_MINOR = "2.13"', 'TORCH_MINOR = "{{ torch_minor }}"'),
-        ("csrc/a.cpp", "// torch 2.13 needs this", "// torch 2.13 needs this"),
+        ("_build_info.py", f'TORCH_MINOR = "{MINOR}"', 'TORCH_MINOR = "{{ torch_minor }}"'),
+        ("csrc/a.cpp", f"// torch {MINOR} needs this", f"// torch {MINOR} needs this"),
     ],
 )  # fmt: skip
 def test_rules(names: Names, path: str, text: str, expected: str) -> None:

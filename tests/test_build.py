@@ -30,6 +30,7 @@ from torch_backend.source import Source
 
 from .conftest import BUILT, MATRIX, answers_of
 from .running import ROOT, build_wheel, checked, install_wheel, needed_of_torch, sync
+from .torch_release import RANGE
 
 pytestmark = pytest.mark.build
 
@@ -132,7 +133,7 @@ def test_wheel_metadata(built: Built) -> None:
     assert metadata["License-Expression"] == built.answers["license"]
     assert built.answers["author_email"] in metadata["Author-email"]
     (requirement,) = [r for r in metadata.get_all("Requires-Dist", []) if "extra ==" not in r]
-    assert set(re.findall(r"torch|[<>]=?[0-9.]+", requirement)) == {"torch", ">=2.13", "<2.14"}
+    assert set(re.findall(r"torch|[<>]=?[0-9.]+", requirement)) == {"torch", *RANGE.split(",")}
     assert "[torch.backends]" in entry_points
     assert f"{built.package}:_autoload" in entry_points
     assert f"Tag: cp3{sys.version_info.minor}-" in tags

@@ -25,6 +25,7 @@ from torch_backend.project import Project
 from .diagnosing import EXAMPLE, doctor, found, states
 from .fakes import fake_torch
 from .running import git
+from .torch_release import FIRST, MINOR, NEWER, OLDER, RANGE
 
 # ---------------------------------------------------------------- the environment
 
@@ -33,7 +34,7 @@ def test_this_environment_can_build(environment: Environment, site: Path) -> Non
     _, checks = doctor(environment, compiler=True)
     for group in ("Python and torch", "Compiler"):
         assert set(states(checks, group).values()) == {"ok"}, checks
-    assert found(checks, "torch").found.startswith("2.13.")
+    assert found(checks, "torch").found.startswith(f"{MINOR}.")
     assert "C++20 (__cplusplus 202002)" in found(checks, "C++ compiler").found
     assert found(checks, "CMake").found.endswith("(3.25 or newer is needed)")
     package = found(checks, "package")
@@ -48,7 +49,7 @@ def test_outside_of_a_project(
     fake_torch(site)
     monkeypatch.chdir(tmp_path)
     _, checks = doctor(environment, project=None)
-    assert found(checks, "torch").found == "2.13.0 (>=2.13,<2.14 is needed)"
+    assert found(checks, "torch").found == f"{FIRST} ({RANGE} is needed)"
     assert found(checks, "other backends").found == "no backend is installed"
     assert [check.name for check in checks if check.name == "package"] == []
 
@@ -63,11 +64,11 @@ def test_template_and_render_need_the_same(project: Path) -> None:
     needed = of_project(Project.find(project))
     assert needed == of_template()
     assert needed.cmake == Version("3.25")
-    assert needed.packages["torch"] == SpecifierSet(">=2.13,<2.14")
+    assert needed.packages["torch"] == SpecifierSet(RANGE)
 
 
 @pytest.mark.parametrize(
-    ("version", "state"), [("2.13.1+cu128", "ok"), ("2.12.0", "fail"), ("2.14.0.dev20261101", "fail")]
+    ("version", "state"), [(f"{MINOR}.1+cu128", "ok"), (f"{OLDER}.0", "fail"), (f"{NEWER}.0.dev20261101", "fail")]
 )
 def test_torch_versions(environment: Environment, site: Path, version: str, state: str) -> None:
     fake_torch(site, version)
@@ -75,7 +76,7 @@ def test_torch_versions(environment: Environment, site: Path, version: str, stat
     check = found(checks, "torch")
     assert (check.state, code) == (state, 0 if state == "ok" else 1)
     assert version in check.found
-    assert ('pip install "torch>=2.13,<2.14"' in check.mend) == (state == "fail")
+    assert (f'pip install "torch{RANGE}"' in check.mend) == (state == "fail")
 
 
 def test_torch_without_headers(environment: Environment, site: Path) -> None:
@@ -162,7 +163,7 @@ def test_pythons(tmp_path: Path, change: dict[str, Any], state: str, text: str) 
 
 def context(tmp_path: Path, needed_cmake: str = "3.25") -> Context:
     requirements = of_template()
-    replaced = type(requirements)(requirements.python, Version(needed_cmake), requirements.packages, "2.13")
+    replaced = type(requirements)(requirements.python, Version(needed_cmake), requirements.packages, MINOR)
     return Context(None, tmp_path / "bin" / "python", replaced, {}, None, 20)  # type: ignore[arg-type]
 
 
@@ -218,14 +219,14 @@ def test_a_project_that_is_not_committed(environment: Environment, site: Path, t
 
 
 def test_output_for_people(environment: Environment, site: Path) -> None:
-    fake_torch(site, "2.12.0")
+    fake_torch(site, f"{OLDER}.0")
     result = CliRunner().invoke(main, ["doctor", "--project", str(EXAMPLE), "--python", str(environment.python)])
     assert result.exit_code == 1
     lines = result.output.splitlines()
     assert lines[0] == f"Looking at the project torch_openreg in {EXAMPLE}"
     place = next(i for i, line in enumerate(lines) if line.startswith("  fail  torch  "))
     assert lines[place + 1].strip().startswith("->")
-    assert 'install "torch>=2.13,<2.14"' in lines[place + 1]
+    assert f'install "torch{RANGE}"' in lines[place + 1]
     assert lines[-1].endswith("failures")
 
 

@@ -11,6 +11,7 @@ from torch_backend.inspection.doctor import backends
 
 from .diagnosing import doctor, found, states
 from .fakes import describe, fake_torch, install
+from .torch_release import FIRST, MINOR, OLDER
 
 # Loads without a word, and registers a name and an empty module: hooks, guard, allocator and all else are missing.
 NAME_ONLY = """\
@@ -107,9 +108,9 @@ def test_two_distributions_bring_the_package(environment: Environment, site: Pat
     ("minor", "age", "state", "text"),
     [
         (None, 0, "fail", "no compiled module _C for this Python"),
-        ("2.12", 0, "fail", "was built for torch 2.12, and this is torch 2.13.0"),
-        ("2.13", 1_000_000_000, "warn", "is newer than"),
-        ("2.13", -1_000_000, "ok", "_C"),
+        (OLDER, 0, "fail", f"was built for torch {OLDER}, and this is torch {FIRST}"),
+        (MINOR, 1_000_000_000, "warn", "is newer than"),
+        (MINOR, -1_000_000, "ok", "_C"),
     ],
 )
 def test_compiled_library(

@@ -13,6 +13,7 @@ from torch_backend.inspection.operators import fits
 
 from .fakes import fake_torch, install
 from .running import ROOT
+from .torch_release import FIRST
 
 EXAMPLE = ROOT / "examples" / "openreg"
 
@@ -104,14 +105,14 @@ def test_reasons(environment: Environment, described: Path) -> None:
 def test_summary_by_its_other_name(environment: Environment, described: Path) -> None:
     result = list_ops(environment, "--summary", command="coverage")
     lines = result.stdout.splitlines()
-    assert lines[0] == "6 overloads of torch 2.13.0 on openreg, says torch.openreg.operators.coverage():"
+    assert lines[0] == f"6 overloads of torch {FIRST} on openreg, says torch.openreg.operators.coverage():"
     assert lines[1].split(maxsplit=2) == ["2", "native", "a kernel of the device's own"]
 
 
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["gleu"], "No ATen operator of torch 2.13.0 fits 'gleu'. Nearest: gelu.\n"),
+        (["gleu"], f"No ATen operator of torch {FIRST} fits 'gleu'. Nearest: gelu.\n"),
         (["add", "--state", "none"], "'add' fits 2 overloads, none of them in the state none.\n"),
     ],
 )

@@ -21,6 +21,7 @@ from torch_backend.source import Source
 
 from .conftest import answers_of, render_into, text_files
 from .running import ROOT, commit_all
+from .torch_release import RANGE
 
 # The prefix of the example's C API.
 PREFIX = re.compile(r"(?<![A-Za-z0-9])or(?=[A-Z][a-z])|(?<![A-Za-z0-9_])OR_(?=[A-Z])")
@@ -82,7 +83,7 @@ def test_metadata_are_the_answers(project: Path) -> None:
     licence = "LicenseRef-Proprietary" if answers["license"] == "proprietary" else answers["license"]
     assert metadata["license"] == licence
     assert answers["repository_url"] in metadata["urls"].values()
-    assert "torch>=2.13,<2.14" in [dependency.replace(" ", "") for dependency in metadata["dependencies"]]
+    assert f"torch{RANGE}" in [dependency.replace(" ", "") for dependency in metadata["dependencies"]]
     assert metadata["entry-points"]["torch.backends"] == {
         answers["package_name"]: f"{answers['package_name']}:_autoload"
     }

@@ -22,6 +22,7 @@ from torch_backend.source import Source
 
 from .conftest import render_into
 from .running import ROOT
+from .torch_release import MINOR, RANGE
 
 EXAMPLE = ROOT / "examples" / "openreg"
 
@@ -248,7 +249,7 @@ def test_json() -> None:
     told = status()
     assert (told["device"], told["package"]) == ("openreg", "torch_openreg")
     assert told["features"] == Project.find(EXAMPLE).answers["features"]
-    assert told["torch"] == {"minor": "2.13", "range": ">=2.13,<2.14"}
+    assert told["torch"] == {"minor": MINOR, "range": RANGE}
     assert told["template"] == {"address": None, "version": None}
     seam = told["seam"]
     assert isinstance(seam, dict)

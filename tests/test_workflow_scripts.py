@@ -10,6 +10,7 @@ import pytest
 from torch_backend.source import Source
 
 from .conftest import MATRIX, render_into
+from .torch_release import FIRST, MINOR
 from .workflow_files import bash, calls, run, stand_in, step_named
 
 
@@ -22,8 +23,8 @@ def project(source: Source, tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.parametrize(
     ("torch", "expected"),
     [
-        ("oldest", "-m pip install torch==2.13.0 --index-url https://download.pytorch.org/whl/cpu"),
-        ("newest", "-m pip install torch==2.13.* --index-url https://download.pytorch.org/whl/cpu"),
+        ("oldest", f"-m pip install torch=={FIRST} --index-url https://download.pytorch.org/whl/cpu"),
+        ("newest", f"-m pip install torch=={MINOR}.* --index-url https://download.pytorch.org/whl/cpu"),
         ("nightly", "-m pip install --pre torch --index-url https://download.pytorch.org/whl/nightly/cpu"),
         ("none", "-m pip install --upgrade pip"),
     ],
