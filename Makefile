@@ -43,7 +43,7 @@ test: lint examples-check ## all checks and all tests; compiles several projects
 test-fast: $(READY) ## tests that compile nothing
 	$(BIN)/python -m pytest --numprocesses=$(TEST_PROCESSES) --no-loadscope-reorder -m "not build"
 
-test-matrix: lint examples-check ## the same with a CUDA build of torch (fetches 540 MB once) and with clang
+test-matrix: lint examples-check ## the same with a CUDA build of torch (fetches 540 MB once), with clang, and with all programs of libraries
 	$(BIN)/python -m pytest --verbose --numprocesses=$(TEST_PROCESSES) --no-loadscope-reorder
 
 lint: $(READY) ## check format, style, types and template files

@@ -54,7 +54,7 @@ BUILT = ["openreg", "acme", "zz", "very_long"]
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """What takes long comes first, so that no process is left with it at the end; what ccache shortens, a bit later."""
-    quick = ("test_add_op_build.py", "test_first_hour.py")
+    quick = ("test_add_op_build.py", "test_first_hour.py", "test_programs.py")
     items.sort(key=lambda item: 2 if not item.get_closest_marker("build") else item.path.name in quick)
 
 
