@@ -50,7 +50,9 @@ def assert_same(found: Any, expected: Any, *, rtol: float, atol: float) -> None:
     """Same structure, and leaves that are equal: numbers within the tolerance, the rest exactly."""
     found_leaves, found_structure = tree_flatten_with_path(found)
     expected_leaves, expected_structure = tree_flatten_with_path(expected)
-    assert found_structure == expected_structure
+    assert found_structure == expected_structure, (
+        f"other parts: {sorted({str(path) for path, _ in found_leaves} ^ {str(path) for path, _ in expected_leaves})}"
+    )
     assert expected_leaves, "the program returns nothing that could be compared"
     for (path, value), (_, wanted) in zip(found_leaves, expected_leaves, strict=True):
         name = "".join(str(key) for key in path) or "the result"
@@ -77,7 +79,10 @@ def ties(model: torch.nn.Module) -> list[list[str]]:
 
 def moved(batch: Mapping[str, Any], device: str) -> dict[str, Any]:
     """A batch on the device."""
-    return {name: value.to(device) if isinstance(value, torch.Tensor) else value for name, value in batch.items()}
+    found: dict[str, Any] = tree_map(
+        lambda value: value.to(device) if isinstance(value, torch.Tensor) else value, batch
+    )
+    return found
 
 
 def train(

@@ -145,7 +145,7 @@ def test_operators_in_python() -> None:
         logits = torch.randn(6, 4).to(device).requires_grad_()
         focal = ops.sigmoid_focal_loss(logits, (logits > 0).to(logits.dtype), reduction="mean")
         focal.backward()
-        blocks = torch.rand(2, 3, 8, 8).to(device)
+        blocks, masks = torch.rand(2, 3, 8, 8).to(device), torch.rand(3, 8, 8).to(device) > 0.8
         seed()
         return {
             "area": ops.box_area(boxes),
@@ -156,7 +156,7 @@ def test_operators_in_python() -> None:
             "converted": ops.box_convert(boxes, "xyxy", "cxcywh"),
             "clipped": ops.clip_boxes_to_image(boxes, (10, 10)),
             "large": ops.remove_small_boxes(boxes, 4.0),
-            "masks": ops.masks_to_boxes(torch.rand(3, 8, 8).to(device) > 0.8),
+            "masks": ops.masks_to_boxes(masks),
             "focal": focal,
             "gradient": logits.grad,
             "dropped": ops.drop_block2d(blocks, 0.3, 3),

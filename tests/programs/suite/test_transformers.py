@@ -97,6 +97,23 @@ SOUND = {
     "layerdrop": 0.0,
     "pad_token_id": 0,
 }
+SERIES = {
+    "prediction_length": 4,
+    "context_length": 16,
+    "lags_sequence": [1, 2, 8],
+    "num_time_features": 2,
+    "d_model": 16,
+    "encoder_layers": 1,
+    "decoder_layers": 1,
+    "encoder_attention_heads": 2,
+    "decoder_attention_heads": 2,
+    "encoder_ffn_dim": 16,
+    "decoder_ffn_dim": 16,
+    "encoder_layerdrop": 0.0,
+    "decoder_layerdrop": 0.0,
+}
+# For what draws from the CPU's generator while it runs: on the CPU, that changes what dropout draws after it.
+WITHOUT_DROPOUT = {"dropout": 0.0, "attention_dropout": 0.0, "activation_dropout": 0.0}
 EXPERTS = GROUPED | {"num_local_experts": 4, "num_experts_per_tok": 2}
 
 
@@ -143,6 +160,23 @@ def sound() -> dict[str, Any]:
 
 def spectrogram() -> dict[str, Any]:
     return {"input_features": torch.randn(2, 16, 60), "labels": tokens(61, 2, 7)}
+
+
+def series() -> dict[str, Any]:
+    return {
+        "past_values": torch.randn(2, 24),
+        "past_time_features": torch.randn(2, 24, 2),
+        "past_observed_mask": torch.ones(2, 24),
+        "future_values": torch.randn(2, 4),
+        "future_time_features": torch.randn(2, 4, 2),
+    }
+
+
+def objects() -> dict[str, Any]:
+    labels = [
+        {"class_labels": torch.tensor(kinds), "boxes": torch.rand(len(kinds), 4) * 0.3 + 0.2} for kinds in ([1, 2], [0])
+    ]
+    return {"pixel_values": torch.randn(2, 3, 64, 64), "labels": labels}
 
 
 @dataclass(frozen=True)
@@ -201,8 +235,37 @@ CASES = {
     "olmo2": Case("Olmo2ForCausalLM", GROUPED, causal, MASKED),
     "cohere": Case("CohereForCausalLM", GROUPED, causal, MASKED, tied=True),
     "starcoder2": Case("Starcoder2ForCausalLM", GROUPED, causal, MASKED, tied=True),
+    "persimmon": Case("PersimmonForCausalLM", TEXT, causal, MASKED),
+    "nemotron": Case("NemotronForCausalLM", GROUPED, causal, MASKED),
+    "granite": Case("GraniteForCausalLM", GROUPED, causal, MASKED),
+    "biogpt": Case("BioGptForCausalLM", TEXT, causal, MASKED, tied=True),
+    "ctrl": Case("CTRLLMHeadModel", GPT | {"dff": 48}, causal, IDS, tied=True),
+    "xlm": Case(
+        "XLMWithLMHeadModel",
+        {"vocab_size": 61, "emb_dim": 32, "n_layers": 2, "n_heads": 4, "max_position_embeddings": 64},
+        padded,
+        tied=True,
+    ),
     # mixtures of experts
     "mixtral": Case("MixtralForCausalLM", EXPERTS, causal, MASKED),
+    "qwen3_next": Case(
+        "Qwen3NextForCausalLM",
+        GROUPED
+        | {
+            "head_dim": 8,
+            "layer_types": ["linear_attention", "full_attention"],
+            "linear_num_key_heads": 2,
+            "linear_num_value_heads": 4,
+            "linear_key_head_dim": 8,
+            "linear_value_head_dim": 8,
+            "num_experts": 4,
+            "num_experts_per_tok": 2,
+            "moe_intermediate_size": 16,
+            "shared_expert_intermediate_size": 16,
+        },
+        causal,
+        MASKED,
+    ),
     "qwen2_moe": Case(
         "Qwen2MoeForCausalLM",
         GROUPED
@@ -260,6 +323,28 @@ CASES = {
         MASKED,
         tied=True,
     ),
+    "falcon_mamba": Case("FalconMambaForCausalLM", TEXT | {"state_size": 4}, causal, IDS, tied=True),
+    "bamba": Case(
+        "BambaForCausalLM",
+        GROUPED
+        | {
+            "mamba_d_state": 8,
+            "mamba_n_heads": 8,
+            "mamba_d_head": 8,
+            "mamba_n_groups": 1,
+            "mamba_chunk_size": 4,
+            "attn_layer_indices": [1],
+        },
+        causal,
+        MASKED,
+    ),
+    "lfm2": Case(
+        "Lfm2ForCausalLM",
+        GROUPED | {"layer_types": ["conv", "full_attention"], "conv_L_cache": 3},
+        causal,
+        MASKED,
+        tied=True,
+    ),
     "jamba": Case(
         "JambaForCausalLM",
         GROUPED
@@ -306,6 +391,33 @@ CASES = {
     ),
     "squeezebert": Case("SqueezeBertForMaskedLM", TEXT | {"embedding_size": 32}, padded, tied=True),
     "fnet": Case("FNetForMaskedLM", TEXT, causal, tied=True),
+    "convbert": Case("ConvBertForMaskedLM", TEXT | {"embedding_size": 32}, padded, tied=True),
+    "esm": Case("EsmForMaskedLM", TEXT | {"mask_token_id": 3, "position_embedding_type": "rotary"}, padded, tied=True),
+    "funnel": Case(
+        "FunnelForMaskedLM",
+        {
+            "vocab_size": 61,
+            "d_model": 32,
+            "n_head": 4,
+            "d_head": 8,
+            "d_inner": 48,
+            "block_sizes": [1, 1],
+            "num_decoder_layers": 1,
+        },
+        padded,
+        tied=True,
+    ),
+    "canine": Case(
+        "CanineForSequenceClassification",
+        TEXT | {"num_hash_buckets": 32, "local_transformer_stride": 8, "num_labels": 3},
+        lambda: {"input_ids": tokens(900, 2, 32), "labels": torch.tensor([0, 1])},
+    ),
+    "layoutlm": Case(
+        "LayoutLMForMaskedLM",
+        TEXT,
+        lambda: padded() | {"bbox": torch.randint(0, 500, (2, 12, 4)).sort(-1).values},
+        tied=True,
+    ),
     # encoders with decoders
     "t5": Case("T5ForConditionalGeneration", T5, translation, MASKED, tied=True, quick=True),
     "umt5": Case("UMT5ForConditionalGeneration", T5, translation, MASKED, tied=True),
@@ -385,6 +497,8 @@ CASES = {
             "strides": [4, 2],
             "mlp_ratios": [2, 2],
             "decoder_hidden_size": 16,
+            # It is after a convolution, whose result may be laid out otherwise than the CPU's, and draws in that order.
+            "classifier_dropout_prob": 0.0,
             "num_labels": 5,
         },
         lambda: {"pixel_values": torch.randn(2, 3, 32, 32), "labels": torch.randint(0, 5, (2, 32, 32))},
@@ -393,6 +507,52 @@ CASES = {
         "VideoMAEForVideoClassification",
         IMAGE | {"num_frames": 4, "tubelet_size": 2},
         lambda: {"pixel_values": torch.randn(2, 4, 3, 32, 32), "labels": torch.tensor([1, 4])},
+    ),
+    "levit": Case(
+        "LevitForImageClassification",
+        {
+            "image_size": 32,
+            "hidden_sizes": [16, 24, 32],
+            "num_attention_heads": [1, 2, 2],
+            "depths": [1, 1, 1],
+            "key_dim": [8, 8, 8],
+            "num_labels": 5,
+        },
+        images,
+    ),
+    "pvt_v2": Case(
+        "PvtV2ForImageClassification",
+        {
+            "image_size": 32,
+            "hidden_sizes": [8, 16, 16, 24],
+            "depths": [1, 1, 1, 1],
+            "num_attention_heads": [1, 1, 2, 2],
+            "num_labels": 5,
+        },
+        images,
+    ),
+    "mobilenet_v2": Case(
+        "MobileNetV2ForImageClassification", {"image_size": 32, "depth_multiplier": 0.25, "num_labels": 5}, images
+    ),
+    "yolos": Case("YolosForObjectDetection", IMAGE | {"image_size": [64, 64], "num_detection_tokens": 4}, objects),
+    "detr": Case(
+        "DetrForObjectDetection",
+        SEQ2SEQ
+        | {
+            "use_timm_backbone": False,
+            "backbone": None,
+            "use_pretrained_backbone": False,
+            "backbone_config": {
+                "model_type": "resnet",
+                "embedding_size": 8,
+                "hidden_sizes": [8, 8, 16, 16],
+                "depths": [1, 1, 1, 1],
+                "out_features": ["stage4"],
+            },
+            "num_queries": 6,
+            "num_labels": 5,
+        },
+        objects,
     ),
     # several kinds of input
     "clip": Case("CLIPModel", {"text_config": TEXT, "vision_config": IMAGE, "projection_dim": 16}, captions),
@@ -419,6 +579,20 @@ CASES = {
         },
         padded,
     ),
+    "groupvit": Case(
+        "GroupViTModel",
+        {
+            "text_config": TEXT,
+            "vision_config": IMAGE | {"depths": [1, 1], "num_group_tokens": [4, 2], "num_output_groups": [4, 2]},
+        },
+        captions,
+    ),
+    "owlvit": Case("OwlViTModel", {"text_config": TEXT, "vision_config": IMAGE}, captions),
+    "vilt": Case(
+        "ViltForQuestionAnswering",
+        TEXT | IMAGE,
+        lambda: {"input_ids": tokens(), "pixel_values": torch.randn(2, 3, 32, 32), "labels": torch.rand(2, 5)},
+    ),
     # sound
     "wav2vec2": Case("Wav2Vec2ForCTC", SOUND, sound),
     "hubert": Case("HubertForCTC", SOUND, sound),
@@ -443,7 +617,15 @@ CASES = {
         | {"num_mel_bins": 16, "max_length": 32, "frequency_stride": 4, "time_stride": 4},
         lambda: {"input_values": torch.randn(2, 32, 16), "labels": torch.tensor([1, 4])},
     ),
+    "musicgen": Case(
+        "MusicgenForCausalLM",
+        TEXT | {"ffn_dim": 48, "num_codebooks": 2},
+        lambda: {"input_ids": tokens(61, 4, 8), "labels": tokens(61, 2, 8, 2)},
+    ),
     # series
+    "time_series_transformer": Case("TimeSeriesTransformerForPrediction", SERIES, series),
+    "informer": Case("InformerForPrediction", SERIES | WITHOUT_DROPOUT, series),
+    "autoformer": Case("AutoformerForPrediction", SERIES | {"moving_average": 5, "label_length": 8}, series),
     "patchtst": Case(
         "PatchTSTForPrediction",
         {
