@@ -61,11 +61,17 @@ SAMPLE: dict[str, int | None] = {
 }
 SIZES = QUICK | SAMPLE
 
-# timm's own tests, and what is left out of them: optimizers that take minutes on any device.
+# timm's own tests. What is left out of them takes minutes on any device, is compiled, downloads weights, or, with
+# TorchScript, gives a model on the device an input on the CPU.
 OWN = {
     "layers": ("tests/test_layers.py", "tests/test_layers_pool.py"),
-    "optimizers": ("tests/test_optim.py", "-k", "not kron"),
-    "models": ("tests/test_models.py", "-k", "test_vit or test_resnet or test_convnext3 or test_efficientnet_ln"),
+    "optimizers": ("tests/test_optim.py", "-k", "not kron and not low_precision and not parity and not compiled"),
+    "models": (
+        "tests/test_models.py",
+        "-k",
+        "(test_vit or test_resnet or test_convnext3 or test_efficientnet_ln)"
+        " and not inference and not pretrained and not torchscript",
+    ),
 }
 
 
@@ -96,6 +102,18 @@ def test_training(name: str) -> None:
             return total
 
         return train(model, device, loss, steps=2)
+
+    on_both(program)
+
+
+@pytest.mark.filterwarnings("ignore:`torch.jit:DeprecationWarning")
+@pytest.mark.parametrize("name", QUICK)
+def test_script(name: str) -> None:
+    def program(device: str) -> Any:
+        model = torch.jit.script(timm.create_model(name, num_classes=7, scriptable=True).eval()).to(device)
+        x = torch.randn(2, 3, 160, 160).to(device)
+        with torch.no_grad():
+            return [model(x) for _ in range(3)]  # the third time what was learned of the first two is compiled in
 
     on_both(program)
 
