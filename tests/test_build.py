@@ -238,7 +238,7 @@ def _test_sdk(built: Built, folder: str, *options: str) -> None:
     sdk = built.project / "third_party" / built.answers["sdk_name"]
     build = SCRATCH / built.name / folder
     env = built.environment.variables()
-    options += ("-DCMAKE_UNITY_BUILD=ON", "-DCMAKE_UNITY_BUILD_BATCH_SIZE=16")  # as projects compile it
+    options += ("-DCMAKE_UNITY_BUILD=ON",)  # as projects compile it
     configured = checked("cmake", "-G", "Ninja", "-S", sdk, "-B", build, *options, cwd=SCRATCH, env=env)
     checked("cmake", "--build", build, cwd=SCRATCH, env=env)
     if "GoogleTest was not found" in configured and not os.environ.get("REQUIRE_GTEST"):

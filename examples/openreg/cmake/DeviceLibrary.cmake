@@ -1,11 +1,6 @@
 # The device's library, which csrc/device/ calls: the target sdk::runtime is all that the rest of the build knows of it.
 # PORTING: find your library instead, and give it the alias, as in `add_library(sdk::runtime ALIAS mychip::runtime)`.
 add_subdirectory(third_party/openreg)
-set_target_properties(openreg PROPERTIES UNITY_BUILD ${COMPILE_IN_GROUPS} UNITY_BUILD_BATCH_SIZE 16)  # small files, of which this build changes none
-
-# A file at a time leaves the other cores to the precompiled headers, which most of the build has to wait for.
-set_property(GLOBAL APPEND PROPERTY JOB_POOLS library=1)
-set_target_properties(openreg PROPERTIES JOB_POOL_COMPILE library)
 
 # What of it goes into the wheel: the library, by this name in the folder lib/, and its headers. A library that the user's
 # machine has anyway is not installed; sdk_in_wheel is empty then.

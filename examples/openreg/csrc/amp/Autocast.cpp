@@ -94,7 +94,8 @@ template <c10::BoxedKernel::BoxedKernelFunction* kernel>
 void registerAll(torch::Library& library, std::initializer_list<const char*> operators) {
   for (std::string name : operators) {
     if (const auto comma = name.find(", "); comma != std::string::npos) {
-      name.replace(comma, 2, ".");  // an overload
+      name.erase(comma, 1);
+      name[comma] = '.';  // an overload
     }
     library.impl(name.c_str(), torch::CppFunction::makeFromBoxedFunction<kernel>());
   }
