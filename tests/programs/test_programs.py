@@ -20,8 +20,8 @@ from pathlib import Path
 
 import pytest
 from torch_backend.environment import Environment, create_environment
-from torch_backend.example import Example
-from torch_backend.trees import read_project
+from torch_backend.maintenance.example import Example
+from torch_backend.maintenance.trees import read_project
 
 from tests.running import ROOT, build_wheel, install_wheel, sync
 
