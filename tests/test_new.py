@@ -151,7 +151,7 @@ def test_on_a_terminal_it_asks_before_it_writes(
         text=True,
         check=False,
         env=os.environ | {"PYTHONPATH": str(ROOT / "generator")},
-        timeout=120,  # it would wait for ever for the answer to a question that the file has none for
+        timeout=120,  # a question without an answer in the file would wait at the terminal
     )
     os.close(terminal)
     os.close(stdin)

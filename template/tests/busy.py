@@ -44,5 +44,5 @@ def occupy(stream: torch.Stream, copies: int = 16) -> None:
 
 
 def default_stream(index: int = 0) -> torch.Stream:
-    """Return the stream that is current while a test has not set another."""
+    """Return the stream that is current unless a test has set another."""
     return torch.accelerator.current_stream(torch.device(DEVICE, index))

@@ -70,7 +70,7 @@ EXPECTED = [
 def test_expected_names(name: str, device_module: ModuleType) -> None:
     assert hasattr(device_module, name)
     assert name in device_module.__all__
-    assert hasattr(torch.cuda, name), "generic code cannot expect what the best known device module has not got"
+    assert hasattr(torch.cuda, name), "generic code cannot expect what the best known device module lacks"
 
 
 def test_all_names_exist_and_are_documented(device_module: ModuleType) -> None:

@@ -1,6 +1,6 @@
 """What a device may be without and still be right, found out by asking it: ``@pytest.mark.needs("graphs")`` on a test.
 
-A test that needs what the device has not is skipped with the sentence below. Everything else holds for every device.
+A test that needs what the device lacks is skipped with the sentence below. Everything else holds for every device.
 """
 
 from collections.abc import Callable

@@ -277,7 +277,7 @@ double seconds_between(mark begin, mark end) {
   const auto& first = state_of(m, begin);
   const auto& last = state_of(m, end);
   if (!first.timed || !last.timed || !first.set || !last.set) {
-    throw failure(reason::not_timed, "a mark takes the time only if it was made timed, and was set");
+    throw failure(reason::not_timed, "a mark records a timestamp only if it was made timed, and was set");
   }
   if (first.board != last.board) {
     throw failure(reason::not_timed, "the clocks of two boards do not agree");

@@ -60,7 +60,7 @@ at::Tensor emptyPerChannel(
 }
 
 void registerKind(const Kind& kind) {
-  // Kept for ever: destroying the library object would take its registrations back.
+  // Never destroyed: its destructor would take the registrations back.
   auto& library = *new torch::Library(torch::Library::IMPL, "aten", kind.device, __FILE__, __LINE__);
   auto& dispatcher = c10::Dispatcher::singleton();
   for (const auto& name : dispatcher.getAllOpNames()) {

@@ -53,7 +53,7 @@ void OperatorCounter::describe(const c10::OperatorHandle& op, const torch::jit::
   }
 }
 
-// Returns how many calls this one stands for. Settles which one is next now, lest other threads time theirs meanwhile.
+// Returns how many calls this one stands for. Chooses the next one at once, so that other threads do not time their calls meanwhile.
 int64_t OperatorCounter::beginTimed() {
   const std::lock_guard<std::mutex> guard(mutex_);
   const auto calls = this->calls();

@@ -19,12 +19,12 @@ constexpr DtypeSet dtypeBit(c10::ScalarType dtype) {
   return DtypeSet{1} << static_cast<int>(dtype);
 }
 
-// What is known of the calls of one operator without a kernel of the device's own. Lives for ever, one for each name.
+// What is known of the calls of one operator without a kernel of the device's own. There is one for each name, never destroyed.
 //
-// Each call is counted. Reading the clock twice takes as long as a twentieth of a small operator, so not each is timed:
-// the first ones are, later on one in kTimedGap on average, which then stands for all calls since the last timed one. The
-// gaps differ, lest a program that repeats itself shows the clock the same of its calls over and over. That a call is due
-// to be timed costs the others nothing: it is found by the same comparison as that its operator is refused or reported.
+// Each call is counted. Reading the clock twice takes a twentieth of a small operator's time, so only some calls are timed: the first
+// ones, then one in kTimedGap on average. A timed call stands for all calls since the last timed one. The gaps differ in length, so
+// that a program that repeats itself does not have the same call timed each time. The other calls pay nothing: one comparison
+// finds a call that is to be timed, refused or reported.
 class BACKEND_API OperatorCounter {
  public:
   static constexpr int64_t kTimedFirst = 16;

@@ -26,7 +26,7 @@ struct OperatorInfo {
   int generator_argument = -1;  // position of the Generator argument, or -1
 };
 
-// Lives for ever.
+// Never destroyed.
 OperatorInfo& operatorInfo(const c10::OperatorHandle& op);
 
 }  // namespace openreg

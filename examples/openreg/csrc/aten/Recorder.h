@@ -14,7 +14,7 @@ struct OperatorInfo;
 // results there. False, with the stack as it was, if the call has to run now.
 using Recorder = bool (*)(const c10::OperatorHandle& op, const OperatorInfo& info, torch::jit::Stack* stack);
 
-// While there is a recorder, every emulated operator comes by it. Counted: as many captures may be going on.
+// While there is a recorder, every emulated operator asks it first. Calls nest: several captures may be active.
 void pushRecorder(Recorder recorder);
 void popRecorder();
 

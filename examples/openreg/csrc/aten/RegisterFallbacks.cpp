@@ -24,7 +24,7 @@ bool wouldBeTakenApart(const c10::OperatorHandle& op) {
 
 void registerFallbacks() {
   readFallbackEnvironment();
-  // Kept for ever: destroying the library object would take its registrations back.
+  // Never destroyed: its destructor would take the registrations back.
   static auto& library = *new torch::Library(torch::Library::IMPL, "aten", c10::DispatchKey::PrivateUse1, __FILE__, __LINE__);
   static const bool done = [] {
     auto& dispatcher = c10::Dispatcher::singleton();

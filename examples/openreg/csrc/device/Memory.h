@@ -8,7 +8,7 @@
 // PORTING: memory. Map each function of this file to your SDK in Memory.cpp.
 namespace openreg::device {
 
-// Device memory on the current device. Returns nullptr if the device has not enough of it; throws on every other error.
+// Device memory on the current device. Returns nullptr if the device does not have enough of it; throws on every other error.
 BACKEND_API void* allocate(size_t nbytes);
 
 // May wait for the device. The caller has seen to it that no work uses the memory any more.

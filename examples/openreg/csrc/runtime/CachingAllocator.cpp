@@ -59,7 +59,7 @@ void CachingAllocator::deleteBlock(void* context) {
         block->address, -static_cast<int64_t>(block->size), stats.allocated_bytes[0].current - block->size, stats.reserved_bytes[0].current, c10::Device(kDeviceType, block->device));
   }
   if (HostKernel::othersOn(block->device, block->stream)) [[unlikely]] {
-    // The kernel may allocate ahead of the work that was queued on this block, so the stream itself has to come by.
+    // The kernel may allocate ahead of the work that was queued on this block, so the block waits until the stream has reached this point.
     block->uses.emplace_back(c10::Stream::UNSAFE, c10::Device(kDeviceType, block->device), block->stream);
   }
   cache.free(block);

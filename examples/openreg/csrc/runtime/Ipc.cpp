@@ -81,7 +81,7 @@ void collectSharedStorages() {
 }
 
 std::string shareEvent(c10::Event& event) {
-  TORCH_CHECK_VALUE(event.flag() == c10::EventFlag::PYTORCH_DEFAULT, "an event that takes the time cannot be shared with another process; make it with enable_timing=False");
+  TORCH_CHECK_VALUE(event.flag() == c10::EventFlag::PYTORCH_DEFAULT, "an event that records timestamps cannot be shared with another process; make it with enable_timing=False");
   if (event.eventId() == nullptr) {
     const auto index = resolveDevice(event.device_index());
     adoptEvent(event, index, createEventOn(index, /*timing=*/false));

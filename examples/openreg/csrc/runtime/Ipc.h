@@ -35,7 +35,7 @@ BACKEND_API void declineStorage(const SharedStorage& shared);
 BACKEND_API void collectSharedStorages();
 
 // The handle of an event for other processes. One that was never recorded becomes one of its device, or of the current one if it
-// names none. Raises if the event takes the time.
+// names none. Raises if the event records timestamps.
 BACKEND_API std::string shareEvent(c10::Event& event);
 
 // Makes `event`, which is new, the event of the handle.

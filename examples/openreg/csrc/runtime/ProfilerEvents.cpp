@@ -15,8 +15,8 @@ namespace {
 
 using torch::profiler::impl::ProfilerVoidEventStub;
 
-// How the profiler of autograd measures the device time of an operator: events that take the time, on the operator's stream
-// before it and after it. Without this it would subtract times that nobody took.
+// How the profiler of autograd measures the device time of an operator: events that record timestamps, on the operator's stream
+// before it and after it. Without this it would subtract timestamps that nobody recorded.
 struct ProfilerEvents : torch::profiler::impl::ProfilerStubs {
   void record(c10::DeviceIndex* device, ProfilerVoidEventStub* event, int64_t* cpu_ns) const override {
     const auto stream = currentStream();

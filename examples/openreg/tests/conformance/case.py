@@ -122,7 +122,7 @@ class DeviceCase(TestCase):
             seed("cpu")
             try:
                 expected = tree_leaves(in_wider_dtype())
-            except Exception as later:  # perhaps in a gradient, which the narrow dtype has not come to
+            except Exception as later:  # perhaps in a gradient, which the narrow dtype did not reach
                 with self.assertRaises((type(error), type(later))):
                     run(device)
                 return

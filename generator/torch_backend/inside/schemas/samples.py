@@ -137,7 +137,7 @@ def _arguments(
 
 
 class _Series:
-    """Gives one value after the other, and the last one for ever."""
+    """Returns one value after the other, then the last one again and again."""
 
     def __init__(self, values: Iterable[Any]) -> None:
         self._values = list(values)

@@ -11,7 +11,7 @@
 namespace emulator {
 
 // A handle is no address. Looking one up takes two loads and recognises numbers that never were a handle, and handles whose
-// object has ended, even if the slot is in use again. Objects live for ever and are used again. Thread-safe.
+// object has ended, even if the slot is in use again. Objects are never freed, only used again. Thread-safe.
 template <class Object, unsigned kTag, unsigned kIndexBits = 22>
 class HandleTable {
   static_assert(sizeof(void*) == 8 && kTag < 0x80);

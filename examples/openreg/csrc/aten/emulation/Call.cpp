@@ -338,7 +338,7 @@ at::Tensor Call::adopt(at::Tensor result) {
     return adoptCompound(result);
   }
   auto* impl = result.unsafeGetTensorImpl();
-  TORCH_CHECK_NOT_IMPLEMENTED(impl->has_storage(), "this operator gave a tensor of layout ", impl->layout(), ", which this device has not");
+  TORCH_CHECK_NOT_IMPLEMENTED(impl->has_storage(), "this operator returned a tensor of layout ", impl->layout(), ", which this device does not support");
   const c10::Device device(kDeviceType, device_);
   auto* storage = impl->unsafe_storage().unsafeGetStorageImpl();
 

@@ -12,7 +12,7 @@ inline bool isCompound(const at::Tensor& tensor) {
   return tensor.key_set().has_any(kKinds);
 }
 
-// Gives what is to take a part's place. `parameter` marks scales and zero points, which may be on the host.
+// Returns the replacement for one component tensor. `parameter` marks scales and zero points, which may be on the host.
 using PartFunction = c10::function_ref<at::Tensor(const at::Tensor& part, bool parameter)>;
 
 // The same tensor on `device`, with other parts.

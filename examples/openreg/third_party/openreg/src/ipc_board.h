@@ -33,7 +33,7 @@ struct MemorySlot {
   std::atomic<std::uint32_t> device;
 };
 
-// The marks of the recordings of an event are used in turn, for ever: a process that was late, or has died, cannot make a
+// The marks of the recordings of an event are used in turn, again and again: a process that was late, or has died, cannot make a
 // mistake about who owns the slot by now.
 struct EventSlot {
   static constexpr std::size_t kMarks = 16;

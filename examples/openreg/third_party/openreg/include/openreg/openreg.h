@@ -61,7 +61,7 @@ extern "C" {
 typedef enum orError_t {
   orSuccess = 0,
   orErrorInvalidValue = 1,  // an argument is out of range, null, or inconsistent with another one
-  orErrorMemoryAllocation = 2,  // the device or the host has not enough memory
+  orErrorMemoryAllocation = 2,  // the device or the host does not have enough memory
   orErrorInitialization = 3,  // the SDK could not be set up
   orErrorInvalidDevice = 4,  // no device has this index
   orErrorInvalidHandle = 5,  // not a live stream, event or graph, one of another device, or no handle for other processes
@@ -94,7 +94,7 @@ typedef enum orMemoryType {
 
 // For orEventCreateWithFlags, combined with |.
 typedef enum orEventFlags {
-  orEventDefault = 0,  // takes the time
+  orEventDefault = 0,  // records timestamps
   orEventBlockingSync = 1,  // a hint: waiting should not burn the processor; here no wait does
   orEventDisableTiming = 2,
   orEventInterprocess = 4  // other processes can use it; together with orEventDisableTiming
