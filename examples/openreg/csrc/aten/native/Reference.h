@@ -56,7 +56,8 @@ struct Reference<Op, R(Args...)> {
     if (hasRecorder()) [[unlikely]] {
       return at::native::call_fallback_fn_symint<&runReferenceBoxed, Op>::call(adapt<Args>(given)...);
     }
-    return emulation::OnDevice<R(Args...)>::call(&Op::redispatch, adapt<Args>(given)...);
+    static const typename emulation::OnDevice<R(Args...)>::Operator op{OperatorCounter::of({Op::name, Op::overload_name}), Op::name, Op::overload_name, &Op::redispatch};
+    return emulation::OnDevice<R(Args...)>::call(op, adapt<Args>(given)...);
   }
 };
 
