@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 import shutil
+import sys
 from pathlib import Path
 
 import pytest
@@ -53,6 +54,16 @@ def test_the_port_is_formatted_as_the_project_is(source: Source, tmp_path: Path)
 def test_the_port_needs_no_name_of_the_library_elsewhere(source: Source) -> None:
     for path, file in render_tree(source, ANSWERS).items():
         assert b"quartz" not in file.content.lower(), path
+
+
+def test_the_porting_page_is_what_the_sources_say(source: Source, tmp_path: Path) -> None:
+    """It has a template file of its own, since these projects have other sources than the example."""
+    for path, file in render_tree(source, ANSWERS).items():
+        write_file(tmp_path / path, file)
+    page = tmp_path / "docs" / "porting.md"
+    rendered = page.read_text(encoding="utf-8")
+    checked(sys.executable, "docs/porting.py", cwd=tmp_path)
+    assert page.read_text(encoding="utf-8") == rendered
 
 
 def _install(tree: Tree, environment: Environment, **variables: str) -> Path:
