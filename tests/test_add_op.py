@@ -39,7 +39,7 @@ OPERATORS = (
     "aten::gelu",
 )
 NATIVE = "csrc/aten/native"
-LIST = "csrc/aten/operators.def"
+LIST = "csrc/fallback/operators.def"
 
 
 def add_op(project: Path, *arguments: str) -> Result:

@@ -220,24 +220,27 @@ def test_a_deleted_tag_is_gone(port: Path) -> None:
 def test_operators_in_the_sources() -> None:
     found = {registration.name: registration for registration in registrations(EXAMPLE)}
     assert (found["aten::zero_"].state, found["aten::zero_"].path) == ("native", "csrc/aten/native/Zero.cpp")
-    assert (found["aten::add.Tensor"].state, found["aten::add.Tensor"].path) == ("emulated", "csrc/aten/operators.def")
+    assert (found["aten::add.Tensor"].state, found["aten::add.Tensor"].path) == (
+        "emulated",
+        "csrc/fallback/operators.def",
+    )
     assert found["aten::linalg_eig"].state == "cpu"
     assert found["openreg::bias_relu"].state == "native"
     for name in ("convolution_overrideable", "_scaled_dot_product_fused_attention_overrideable_backward"):
         assert found[f"aten::{name}"].state == "emulated", "its kernel calls the CPU's"
     assert "aten::layer_norm" not in found  # registered for autocast only
-    listed = (EXAMPLE / "csrc" / "aten" / "operators.def").read_text().count('\nEMULATED("')
+    listed = (EXAMPLE / "csrc" / "fallback" / "operators.def").read_text().count('\nEMULATED("')
     emulated = [registration for registration in found.values() if registration.state == "emulated"]
-    assert sum(registration.path == "csrc/aten/operators.def" for registration in emulated) == listed
+    assert sum(registration.path == "csrc/fallback/operators.def" for registration in emulated) == listed
 
 
 def test_native_entries(port: Path) -> None:
     """What has an entry and a registration counts once, where its kernel is."""
-    with (port / "csrc" / "aten" / "operators.def").open("a") as file:
+    with (port / "csrc" / "fallback" / "operators.def").open("a") as file:
         file.write('NATIVE("erfinv", erfinv)\nNATIVE("zero_", zero_)\n// NATIVE("not.this", one)\n')
     found = {registration.name: registration for registration in registrations(port)}
     assert len(found) == len(registrations(port))
-    assert (found["aten::erfinv"].state, found["aten::erfinv"].path) == ("native", "csrc/aten/operators.def")
+    assert (found["aten::erfinv"].state, found["aten::erfinv"].path) == ("native", "csrc/fallback/operators.def")
     assert (found["aten::zero_"].state, found["aten::zero_"].path) == ("native", "csrc/aten/native/Zero.cpp")
     assert "aten::not.this" not in found
 

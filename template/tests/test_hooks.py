@@ -46,7 +46,7 @@ INTERFACES = [
     Interface(
         "allocator",
         {"c10/core/CachingDeviceAllocator.h": "DeviceAllocator", "c10/core/Allocator.h": "Allocator"},
-        "runtime/CachingAllocator.h",
+        "runtime/memory/CachingAllocator.h",
         {
             "is_simple_data_ptr": "torch compares the context with the address; here the context is the block, so its no is right"
         },

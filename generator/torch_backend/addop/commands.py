@@ -44,7 +44,7 @@ def add_op_command(operators: tuple[str, ...], folder: Path, python: Path | None
         return
     for operator in added:
         click.echo(summary(operator))
-    click.echo("Listed as NATIVE in csrc/aten/operators.def.")
+    click.echo("Listed as NATIVE in csrc/fallback/operators.def.")
     if build:
         run_steps(project, steps)
         return

@@ -1,4 +1,4 @@
-"""The list of operators of a project, csrc/aten/operators.def."""
+"""The list of operators of a project, csrc/fallback/operators.def."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from pathlib import Path
 from torch_backend.errors import UserError
 from torch_backend.project import Project
 
-LIST = Path("csrc") / "aten" / "operators.def"
-USER = Path("csrc") / "aten" / "RegisterEmulated.cpp"
+LIST = Path("csrc") / "fallback" / "operators.def"
+USER = Path("csrc") / "fallback" / "RegisterEmulated.cpp"
 
 
 def require_list(project: Project) -> None:

@@ -11,7 +11,7 @@
 #include <algorithm>
 #include <array>
 
-#include "aten/emulation/Unboxed.h"
+#include "fallback/Unboxed.h"
 
 // scaled_dot_product_attention: which implementation to take, and the fused one. The unfused ("math") one is made of
 // other operators and needs nothing here.
@@ -91,7 +91,7 @@ FusedAttentionResult fusedAttention(
     const at::Tensor& query, const at::Tensor& key, const at::Tensor& value, const std::optional<at::Tensor>& attn_bias, double dropout_p, bool is_causal, bool return_debug_mask, std::optional<double> scale) {
   TORCH_CHECK_NOT_IMPLEMENTED(!return_debug_mask, "the fused attention of this device has no debug mask");
   TORCH_CHECK_NOT_IMPLEMENTED(query.scalar_type() != at::kDouble, "the fused attention of this device has no float64; choose the math backend with torch.nn.attention.sdpa_kernel");
-  auto [output, logsumexp] = emulation::Emulated<at::_ops::_scaled_dot_product_flash_attention_for_cpu>::call(query, key, value, dropout_p, is_causal, attn_bias, scale);
+  auto [output, logsumexp] = fallback::Emulated<at::_ops::_scaled_dot_product_flash_attention_for_cpu>::call(query, key, value, dropout_p, is_causal, attn_bias, scale);
   const auto number = query.options().dtype(at::kLong);
   return {std::move(output), logsumexp.contiguous(), {}, {}, query.sym_size(-2), key.sym_size(-2), at::zeros({}, number), at::zeros({}, number), {}};
 }
@@ -108,7 +108,7 @@ std::tuple<at::Tensor, at::Tensor, at::Tensor, at::Tensor> fusedAttentionBackwar
     const at::Tensor& grad_out, const at::Tensor& query, const at::Tensor& key, const at::Tensor& value, const at::Tensor& attn_bias, std::array<bool, 4> grad_input_mask, const at::Tensor& out, const at::Tensor& logsumexp, const at::Tensor& /*cum_seq_q*/, const at::Tensor& /*cum_seq_k*/, c10::SymInt /*max_q*/, c10::SymInt /*max_k*/, double dropout_p, bool is_causal, const at::Tensor& /*philox_seed*/, const at::Tensor& /*philox_offset*/, std::optional<double> scale) {
   TORCH_CHECK_NOT_IMPLEMENTED(!grad_input_mask[3], "the fused attention of this device has no gradient for the mask; choose the math backend with torch.nn.attention.sdpa_kernel");
   const auto mask = attn_bias.defined() ? std::optional<at::Tensor>(attn_bias) : std::nullopt;
-  const auto [grad_query, grad_key, grad_value] = emulation::Emulated<at::_ops::_scaled_dot_product_flash_attention_for_cpu_backward>::call(
+  const auto [grad_query, grad_key, grad_value] = fallback::Emulated<at::_ops::_scaled_dot_product_flash_attention_for_cpu_backward>::call(
       grad_out, query, key, value, out, logsumexp, dropout_p, is_causal, mask, scale);
   return {layOutLike(grad_query, query), layOutLike(grad_key, key), layOutLike(grad_value, value), at::Tensor()};
 }

@@ -3,7 +3,7 @@
 #include <ATen/ops/convolution_ops.h>
 #include <torch/library.h>
 
-#include "aten/emulation/Unboxed.h"
+#include "fallback/Unboxed.h"
 
 // PyTorch chooses a convolution's implementation by device, and leaves it to `convolution_overrideable` for this one.
 // No fallback can catch that, since PyTorch registers a kernel that raises.
@@ -16,7 +16,7 @@ namespace {
 // PORTING: call your convolution here.
 at::Tensor convolution(
     const at::Tensor& input, const at::Tensor& weight, const std::optional<at::Tensor>& bias, c10::SymIntArrayRef stride, c10::SymIntArrayRef padding, c10::SymIntArrayRef dilation, bool transposed, c10::SymIntArrayRef output_padding, c10::SymInt groups) {
-  return emulation::Emulated<at::_ops::convolution>::call(input, weight, bias, stride, padding, dilation, transposed, output_padding, std::move(groups)).contiguous();
+  return fallback::Emulated<at::_ops::convolution>::call(input, weight, bias, stride, padding, dilation, transposed, output_padding, std::move(groups)).contiguous();
 }
 
 at::Tensor contiguous(const at::Tensor& gradient) {
@@ -27,7 +27,7 @@ at::Tensor contiguous(const at::Tensor& gradient) {
 std::tuple<at::Tensor, at::Tensor, at::Tensor> convolutionBackward(
     const at::Tensor& grad_output, const at::Tensor& input, const at::Tensor& weight, c10::SymIntArrayRef stride, c10::SymIntArrayRef padding, c10::SymIntArrayRef dilation, bool transposed, c10::SymIntArrayRef output_padding, c10::SymInt groups, std::array<bool, 3> output_mask) {
   const std::array<c10::SymInt, 1> bias_sizes{grad_output.sym_size(1)};
-  const auto [grad_input, grad_weight, grad_bias] = emulation::Emulated<at::_ops::convolution_backward>::call(
+  const auto [grad_input, grad_weight, grad_bias] = fallback::Emulated<at::_ops::convolution_backward>::call(
       grad_output, input, weight, c10::SymIntArrayRef(bias_sizes), stride, padding, dilation, transposed, output_padding, std::move(groups), output_mask);
   return {contiguous(grad_input), contiguous(grad_weight), grad_bias};
 }

@@ -7,12 +7,12 @@
 #include <ATen/ops/empty_like.h>
 #include <torch/library.h>
 
-#include "aten/OperatorInfo.h"
-#include "aten/Recorder.h"
-#include "aten/emulation/Call.h"
+#include "fallback/OperatorInfo.h"
+#include "fallback/CaptureHook.h"
+#include "fallback/Call.h"
 #include "device/Memory.h"
 #include "runtime/Event.h"
-#include "runtime/HostAllocator.h"
+#include "runtime/memory/HostAllocator.h"
 
 // copy_ in every direction: PyTorch sends it here whenever one side is on the device.
 namespace openreg {
@@ -48,7 +48,7 @@ void transfer(const at::Tensor& dst, const at::Tensor& src, bool non_blocking) {
 bool recordCopy(const at::Tensor& dst, const at::Tensor& src) {
   static const auto op = c10::Dispatcher::singleton().findSchemaOrThrow("aten::copy_", "");
   torch::jit::Stack stack{dst, src, false};
-  return recordInstead(op, operatorInfo(op), &stack);
+  return captureInstead(op, operatorInfo(op), &stack);
 }
 
 // PORTING: your kernel for copies that convert or rearrange.
@@ -61,12 +61,12 @@ void copyOnDevice(at::Tensor& dst, const at::Tensor& src) {
     }
     return;
   }
-  if (hasRecorder() && recordCopy(dst, src)) [[unlikely]] {
+  if (hasCaptureHook() && recordCopy(dst, src)) [[unlikely]] {
     return;
   }
-  emulation::Call call;
+  fallback::Call call;
   const auto from = call.alias(src);
-  auto to = call.alias(dst, emulation::Call::Use::Write);
+  auto to = call.alias(dst, fallback::Call::Use::Write);
   call.run([&] { at::_ops::copy_::redispatch(c10::DispatchKeySet(c10::DispatchKey::CPU), to, from, /*non_blocking=*/false); });
 }
 

@@ -3,7 +3,7 @@
 #include <ATen/native/TensorFactories.h>
 #include <torch/library.h>
 
-#include "runtime/CachingAllocator.h"
+#include "runtime/memory/CachingAllocator.h"
 #include "runtime/Guard.h"
 
 // Tensors without content: what every other factory function starts from.

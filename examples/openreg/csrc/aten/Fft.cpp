@@ -7,7 +7,7 @@
 #include <array>
 #include <string>
 
-#include "aten/emulation/Wider.h"
+#include "fallback/WiderDtype.h"
 
 // Fourier transforms of half precision. PyTorch checks the type before it looks for a kernel, and has a list of devices that may
 // transform halves, by name. So these compute in single precision and round, as a kernel of the device's would.
@@ -33,7 +33,7 @@ void transform(const c10::OperatorHandle& op, Stack* stack) {
     run();
     return;
   }
-  self = self.toTensor().to(*emulation::widerFloat(self.toTensor().scalar_type()));  // autograd takes notice of it
+  self = self.toTensor().to(*fallback::widerFloat(self.toTensor().scalar_type()));  // autograd takes notice of it
   auto& last = torch::jit::peek(*stack, count - 1, count);
   if (!last.isTensor()) {
     run();
@@ -42,7 +42,7 @@ void transform(const c10::OperatorHandle& op, Stack* stack) {
     return;
   }
   const auto out = last.toTensor();
-  last = at::empty({0}, out.options().dtype(emulation::widerFloat(out.scalar_type()).value_or(out.scalar_type())));
+  last = at::empty({0}, out.options().dtype(fallback::widerFloat(out.scalar_type()).value_or(out.scalar_type())));
   run();
   const auto result = torch::jit::pop(*stack).toTensor();
   at::native::resize_output(out, result.sizes());

@@ -4,7 +4,7 @@
 #include <ATen/ops/where.h>
 #include <torch/library.h>
 
-#include "aten/emulation/Unboxed.h"
+#include "fallback/Unboxed.h"
 
 // nansum of complex numbers, which accelerators have and the CPU refuses in every precision: a sum of the elements that are numbers.
 namespace openreg {
@@ -15,11 +15,11 @@ at::Tensor numbersOf(const at::Tensor& self) {
 }
 
 at::Tensor nansum(const at::Tensor& self, at::OptionalIntArrayRef dim, bool keepdim, std::optional<at::ScalarType> dtype) {
-  return self.is_complex() ? at::sum(numbersOf(self), dim, keepdim, dtype) : emulation::Emulated<at::_ops::nansum>::call(self, dim, keepdim, dtype);
+  return self.is_complex() ? at::sum(numbersOf(self), dim, keepdim, dtype) : fallback::Emulated<at::_ops::nansum>::call(self, dim, keepdim, dtype);
 }
 
 at::Tensor& nansumOut(const at::Tensor& self, at::OptionalIntArrayRef dim, bool keepdim, std::optional<at::ScalarType> dtype, at::Tensor& out) {
-  return self.is_complex() ? at::sum_out(out, numbersOf(self), dim, keepdim, dtype) : emulation::Emulated<at::_ops::nansum_out>::call(self, dim, keepdim, dtype, out);
+  return self.is_complex() ? at::sum_out(out, numbersOf(self), dim, keepdim, dtype) : fallback::Emulated<at::_ops::nansum_out>::call(self, dim, keepdim, dtype, out);
 }
 
 }  // namespace

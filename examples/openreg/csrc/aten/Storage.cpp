@@ -6,9 +6,9 @@
 
 #include <algorithm>
 
-#include "aten/emulation/Compound.h"
-#include "runtime/CachingAllocator.h"
-#include "runtime/Storage.h"
+#include "fallback/MultiPartTensor.h"
+#include "runtime/memory/CachingAllocator.h"
+#include "runtime/memory/Storage.h"
 #include "runtime/Stream.h"
 
 // Operators that change which memory a tensor refers to, or how much of it.
@@ -81,7 +81,7 @@ at::Tensor& setEmpty(at::Tensor& self) {
 }
 
 bool isPlainTensor(const at::Tensor& tensor) {
-  return (tensor.is_cpu() || tensor.device().type() == kDeviceType) && tensor.layout() == c10::kStrided && !emulation::isCompound(tensor);
+  return (tensor.is_cpu() || tensor.device().type() == kDeviceType) && tensor.layout() == c10::kStrided && !fallback::isMultiPart(tensor);
 }
 
 // Whether `self` can take over the shape and the storage of `from` and stay the same object. Module.to and assignments to

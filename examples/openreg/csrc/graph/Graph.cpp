@@ -6,13 +6,13 @@
 #include <atomic>
 #include <utility>
 
-#include "aten/Recorder.h"
+#include "fallback/CaptureHook.h"
 #include "device/Launch.h"
 #include "device/Waiting.h"
 #include "graph/Recorder.h"
-#include "runtime/CachingAllocator.h"
+#include "runtime/memory/CachingAllocator.h"
 #include "runtime/Guard.h"
-#include "runtime/HostAllocator.h"
+#include "runtime/memory/HostAllocator.h"
 
 namespace openreg::graph {
 namespace {
@@ -84,8 +84,8 @@ void Graph::capture_begin(c10::MempoolId_t pool, at::GraphCaptureMode mode) {
     hostAllocator().end_allocate_to_pool(id);
     hostAllocator().release_pool(id);
   });
-  pushRecorder(record);
-  auto pop = c10::make_scope_exit(popRecorder);
+  addCaptureHook(record);
+  auto pop = c10::make_scope_exit(removeCaptureHook);
   device::beginCapture(stream.handle(), modeOf(mode));
   pop.release();
   end_host_pool.release();
@@ -99,7 +99,7 @@ void Graph::capture_begin(c10::MempoolId_t pool, at::GraphCaptureMode mode) {
 // Ends what capture_begin began beside the SDK's capture.
 void Graph::abandon() noexcept {
   const auto index = stream_->device_index();
-  popRecorder();
+  removeCaptureHook();
   cachingAllocator().endAllocateToPool(index, pool_);
   hostAllocator().end_allocate_to_pool(pool_);
   capturing_graphs.at(index).store(nullptr, std::memory_order_release);

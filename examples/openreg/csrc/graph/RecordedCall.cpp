@@ -4,9 +4,9 @@
 
 #include <utility>
 
-#include "aten/OperatorInfo.h"
-#include "aten/emulation/Values.h"
-#include "aten/emulation/Wider.h"
+#include "fallback/OperatorInfo.h"
+#include "fallback/TensorsInIValue.h"
+#include "fallback/WiderDtype.h"
 
 namespace openreg::graph {
 namespace {
@@ -23,7 +23,7 @@ void separate(const at::Tensor& alias) {
 RecordedCall::RecordedCall(c10::OperatorHandle op, torch::jit::Stack arguments, std::vector<at::Tensor> results)
     : op_(std::move(op)), arguments_(std::move(arguments)), results_(std::move(results)) {
   for (const auto& argument : arguments_) {
-    emulation::forEachTensor(argument, separate);
+    fallback::forEachTensor(argument, separate);
   }
   for (const auto& result : results_) {
     separate(result);
@@ -35,7 +35,7 @@ void RecordedCall::run() const {
   const c10::impl::ForceDispatchKeyGuard plain(
       c10::DispatchKeySet(c10::DispatchKey::BackendSelect), c10::autograd_dispatch_keyset_with_ADInplaceOrView | c10::autocast_dispatch_keyset | c10::python_ks);
   torch::jit::Stack stack = arguments_;
-  emulation::runCpuKernel(op_, operatorInfo(op_), &stack, emulation::Kernel::Dense, [&] { stack = arguments_; });
+  fallback::runCpuKernel(op_, operatorInfo(op_), &stack, fallback::Kernel::Dense, [&] { stack = arguments_; });
 
   size_t next = 0;
   for (const auto& value : stack) {

@@ -11,11 +11,11 @@
 #include <utility>
 #include <vector>
 
-#include "aten/emulation/Alias.h"
-#include "aten/emulation/Boxed.h"
-#include "aten/emulation/Call.h"
-#include "aten/emulation/Compound.h"
-#include "aten/emulation/Values.h"
+#include "fallback/Alias.h"
+#include "fallback/Boxed.h"
+#include "fallback/Call.h"
+#include "fallback/MultiPartTensor.h"
+#include "fallback/TensorsInIValue.h"
 #include "device/Graph.h"
 #include "graph/Graph.h"
 #include "graph/RecordedCall.h"
@@ -26,9 +26,9 @@ namespace {
 using torch::jit::Stack;
 
 c10::DeviceIndex deviceIndexOf(const OperatorInfo& info, const Stack& stack) {
-  auto index = emulation::deviceOf(info, stack);
+  auto index = fallback::deviceOf(info, stack);
   for (const auto& value : torch::jit::last(stack, info.written.size())) {
-    emulation::forEachTensor(value, [&](const at::Tensor& tensor) {
+    fallback::forEachTensor(value, [&](const at::Tensor& tensor) {
       if (!index.has_value() && tensor.defined() && tensor.device().type() == kDeviceType) {
         index = tensor.device().index();
       }
@@ -74,9 +74,9 @@ bool saysNotImplemented(const std::exception& error) {
 
 void resizeLike(const c10::IValue& argument, const c10::IValue& meta) {
   std::vector<at::Tensor> sized;
-  emulation::forEachTensor(meta, [&](const at::Tensor& tensor) { sized.push_back(tensor); });
+  fallback::forEachTensor(meta, [&](const at::Tensor& tensor) { sized.push_back(tensor); });
   size_t next = 0;
-  emulation::forEachTensor(argument, [&](const at::Tensor& tensor) {
+  fallback::forEachTensor(argument, [&](const at::Tensor& tensor) {
     if (const auto& like = sized.at(next++); like.defined() && like.sizes() != tensor.sizes()) {
       tensor.resize_(like.sizes());
     }
@@ -94,7 +94,7 @@ Stack inferResults(const c10::OperatorHandle& op, const OperatorInfo& info, cons
   const auto arguments = torch::jit::last(stack, info.written.size());
   Stack meta;
   for (const auto& argument : arguments) {
-    meta.push_back(emulation::mapTensors(argument, metaOf));
+    meta.push_back(fallback::mapTensors(argument, metaOf));
   }
   if (info.device_argument >= 0) {
     meta[info.device_argument] = c10::Device(c10::kMeta);
@@ -131,7 +131,7 @@ Stack makeResults(const OperatorInfo& info, const Stack& meta, const Stack& argu
   Stack results;
   const auto add = [&](const at::Tensor& like) {
     auto result = allocateLike(like, device);
-    aliases.push_back(result.defined() ? emulation::makeAlias(result) : result);
+    aliases.push_back(result.defined() ? fallback::makeAlias(result) : result);
     return result;
   };
   for (size_t i = 0; i < info.source.size(); ++i) {
@@ -163,7 +163,7 @@ void checkOverlaps(const c10::OperatorHandle& op, const OperatorInfo& info, cons
     if (!info.written[i]) {
       continue;
     }
-    emulation::forEachTensor(arguments[i], [](const at::Tensor& written) {
+    fallback::forEachTensor(arguments[i], [](const at::Tensor& written) {
       if (written.defined()) {
         at::assert_no_internal_overlap(written);
       }
@@ -179,7 +179,7 @@ void checkOverlaps(const c10::OperatorHandle& op, const OperatorInfo& info, cons
 // Replays read a host operand as it was at the capture, whatever the host does with it later: a kernel's argument block would
 // hold the number, too.
 c10::IValue keepHostOperands(const c10::IValue& value) {
-  return emulation::mapTensors(value, [](const at::Tensor& tensor) {
+  return fallback::mapTensors(value, [](const at::Tensor& tensor) {
     if (!tensor.defined() || !tensor.is_cpu()) {
       return tensor;
     }
@@ -199,11 +199,11 @@ void refuseViews(const c10::OperatorHandle& op, const OperatorInfo& info) {
   }
 }
 
-void refuseCompounds(const OperatorInfo& info, const Stack& stack) {
+void refuseMultiPartTensors(const OperatorInfo& info, const Stack& stack) {
   for (const auto& value : torch::jit::last(stack, info.written.size())) {
-    emulation::forEachTensor(value, [&](const at::Tensor& tensor) {
+    fallback::forEachTensor(value, [&](const at::Tensor& tensor) {
       TORCH_CHECK_NOT_IMPLEMENTED(
-          !tensor.defined() || !emulation::isCompound(tensor), info.counter.name(), " takes a sparse, quantized or nested tensor, which a graph cannot record; do that outside of the capture");
+          !tensor.defined() || !fallback::isMultiPart(tensor), info.counter.name(), " takes a sparse, quantized or nested tensor, which a graph cannot record; do that outside of the capture");
     });
   }
 }
@@ -218,7 +218,7 @@ bool record(const c10::OperatorHandle& op, const OperatorInfo& info, Stack* stac
     return false;
   }
   refuseViews(op, info);
-  refuseCompounds(info, *stack);
+  refuseMultiPartTensors(info, *stack);
   const auto meta = inferResults(op, info, *stack);
   checkOverlaps(op, info, *stack);
 
@@ -228,8 +228,8 @@ bool record(const c10::OperatorHandle& op, const OperatorInfo& info, Stack* stac
   }
   std::vector<at::Tensor> aliases;
   auto results = makeResults(info, meta, arguments, c10::Device(kDeviceType, index), aliases);
-  emulation::Call call(index);
-  emulation::bindOperands(call, info, &arguments);
+  fallback::Call call(index);
+  fallback::bindOperands(call, info, &arguments);
   call.releaseAliases();
 
   graph->add(std::make_unique<RecordedCall>(op, std::move(arguments), std::move(aliases)), stream);

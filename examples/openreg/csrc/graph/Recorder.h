@@ -3,7 +3,7 @@
 #include <ATen/core/dispatch/Dispatcher.h>
 #include <ATen/core/stack.h>
 
-#include "aten/OperatorInfo.h"
+#include "fallback/OperatorInfo.h"
 
 namespace openreg::graph {
 

@@ -4,7 +4,7 @@
 #include "device/Error.h"
 #include "device/Event.h"
 #include "device/Graph.h"
-#include "runtime/CachingAllocator.h"
+#include "runtime/memory/CachingAllocator.h"
 #include "runtime/Event.h"
 #include "runtime/Stream.h"
 

@@ -2,8 +2,8 @@
 
 #include "device/Memory.h"
 #include "runtime/Generator.h"
-#include "runtime/HostAllocator.h"
-#include "runtime/Storage.h"
+#include "runtime/memory/HostAllocator.h"
+#include "runtime/memory/Storage.h"
 
 namespace openreg {
 

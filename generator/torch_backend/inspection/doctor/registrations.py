@@ -16,13 +16,13 @@ MENDS = {
     "device module": "_registration.py in python/{package} gives the module {device} to torch._register_device_module.",
     "guard": "csrc/runtime/Guard.cpp registers it with C10_REGISTER_GUARD_IMPL(PrivateUse1, ...).",
     "hooks": "csrc/runtime/Hooks.cpp registers them with at::RegisterPrivateUse1HooksInterface.",
-    "allocator": "csrc/runtime/CachingAllocator.cpp registers a c10::DeviceAllocator with c10::SetAllocator.",
+    "allocator": "csrc/runtime/memory/CachingAllocator.cpp registers a c10::DeviceAllocator with c10::SetAllocator.",
     "generator": "csrc/runtime/Hooks.cpp gives it in getNewGenerator, csrc/runtime/Generator.cpp holds it.",
     "minimal kernels": "csrc/aten/{{Factories,Views,Copy,Scalar,Storage}}.cpp register them.",
-    "fallback": "csrc/aten/RegisterFallbacks.cpp registers it, in TORCH_LIBRARY_IMPL(_, PrivateUse1, m).",
+    "fallback": "csrc/fallback/RegisterFallbacks.cpp registers it, in TORCH_LIBRARY_IMPL(_, PrivateUse1, m).",
     "autocast": "csrc/amp/Autocast.cpp registers the lists of operators.",
     "stream": "csrc/runtime/Stream.cpp, Event.cpp and Guard.cpp.",
-    "pinned memory": "csrc/runtime/HostAllocator.cpp, and getPinnedMemoryAllocator and isPinnedPtr in Hooks.cpp.",
+    "pinned memory": "csrc/runtime/memory/HostAllocator.cpp, and getPinnedMemoryAllocator and isPinnedPtr in Hooks.cpp.",
     "first tensor": "csrc/aten/Factories.cpp and Copy.cpp come first, then the fallback.",
 }
 # A backend can do without.

@@ -8,7 +8,7 @@
 #include <ATen/ops/threshold_backward.h>
 #include <torch/library.h>
 
-#include "aten/emulation/Call.h"
+#include "fallback/Call.h"
 #include "device/Address.h"
 #include "device/Launch.h"
 #include "runtime/Stream.h"
@@ -73,10 +73,10 @@ at::Tensor biasRelu(const at::Tensor& input, const at::Tensor& bias) {
       return;
     }
     // The device cannot run the host's code: on copies in host memory, until there is a kernel.
-    emulation::Call call;
+    fallback::Call call;
     arguments.input = call.alias(packed_input).template const_data_ptr<scalar_t>();
     arguments.bias = call.alias(packed_bias).template const_data_ptr<scalar_t>();
-    arguments.output = call.alias(output, emulation::Call::Use::Write).template mutable_data_ptr<scalar_t>();
+    arguments.output = call.alias(output, fallback::Call::Use::Write).template mutable_data_ptr<scalar_t>();
     call.run([&] { biasReluKernel(arguments); });
   });
   return output;

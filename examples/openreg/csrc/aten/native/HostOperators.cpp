@@ -1,8 +1,8 @@
 #include <torch/library.h>
 
-#include "aten/Fallback.h"
-#include "aten/OperatorInfo.h"
-#include "aten/emulation/Boxed.h"
+#include "fallback/Fallback.h"
+#include "fallback/OperatorInfo.h"
+#include "fallback/Boxed.h"
 
 // Style: fallback of a single operator. These run on the host whatever the general policy is, with copies: matrix
 // decompositions are what a chip leaves to the host for longest.
@@ -11,10 +11,10 @@ namespace {
 
 void runAlwaysOnHost(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
   auto& info = operatorInfo(op);
-  info.counter.countAndCheckQuiet();
+  info.counter.countAndCheckFast();
   info.counter.describe(op, *stack);
   const CallTimer timer(info.counter);
-  emulation::runBoxed(op, info, stack, emulation::Kernel::Dense, emulation::Call::Memory::Copies);
+  fallback::runBoxed(op, info, stack, fallback::Kernel::Dense, fallback::Call::Memory::Copies);
 }
 
 }  // namespace

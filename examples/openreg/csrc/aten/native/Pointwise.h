@@ -8,7 +8,7 @@
 #include <cstdint>
 #include <type_traits>
 
-#include "aten/emulation/Call.h"
+#include "fallback/Call.h"
 #include "device/Address.h"
 #include "device/Launch.h"
 #include "runtime/Stream.h"
@@ -88,11 +88,11 @@ void pointwiseKernel(const Arguments& arguments) {
 template <class Out, class... In, class Function>
 void applyOnHost(at::TensorIteratorBase& iterator, Function function) {
   constexpr size_t kOperands = sizeof...(In) + 1;
-  emulation::Call call;
+  fallback::Call call;
   std::array<ptrdiff_t, kOperands> distances;
   for (size_t i = 0; i < kOperands; ++i) {
     const auto& operand = iterator.tensor(static_cast<int64_t>(i));
-    const auto alias = call.alias(operand, i == 0 ? emulation::Call::Use::Write : emulation::Call::Use::Read);
+    const auto alias = call.alias(operand, i == 0 ? fallback::Call::Use::Write : fallback::Call::Use::Read);
     distances[i] = reinterpret_cast<intptr_t>(alias.const_data_ptr()) - reinterpret_cast<intptr_t>(operand.const_data_ptr());
   }
   call.run([&] {

@@ -7,11 +7,11 @@
 #include <optional>
 #include <type_traits>
 
-#include "aten/Fallback.h"
-#include "aten/OperatorInfo.h"
-#include "aten/Recorder.h"
-#include "aten/emulation/Boxed.h"
-#include "aten/emulation/Unboxed.h"
+#include "fallback/Fallback.h"
+#include "fallback/OperatorInfo.h"
+#include "fallback/CaptureHook.h"
+#include "fallback/Boxed.h"
+#include "fallback/Unboxed.h"
 
 // Bodies for kernels that wait for the device's own code: PyTorch's CPU kernel, launched in its turn on the stream, on
 // aliases of device memory. The operator counts as the device's, so no fallback policy applies to it.
@@ -41,8 +41,8 @@ decltype(auto) adapt(const Given& argument) {
 // Part of a graph, if the stream is being captured.
 inline void runReferenceBoxed(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
   const auto& info = operatorInfo(op);
-  if (!recordInstead(op, info, stack)) {
-    emulation::runBoxed(op, info, stack);
+  if (!captureInstead(op, info, stack)) {
+    fallback::runBoxed(op, info, stack);
   }
 }
 
@@ -53,11 +53,11 @@ template <class Op, class R, class... Args>
 struct Reference<Op, R(Args...)> {
   template <class... Given>
   static R call(const Given&... given) {
-    if (hasRecorder()) [[unlikely]] {
+    if (hasCaptureHook()) [[unlikely]] {
       return at::native::call_fallback_fn_symint<&runReferenceBoxed, Op>::call(adapt<Args>(given)...);
     }
-    static const typename emulation::OnDevice<R(Args...)>::Operator op{OperatorCounter::of({Op::name, Op::overload_name}), Op::name, Op::overload_name, &Op::redispatch};
-    return emulation::OnDevice<R(Args...)>::call(op, adapt<Args>(given)...);
+    static const typename fallback::OnDevice<R(Args...)>::Operator op{OperatorCounter::of({Op::name, Op::overload_name}), Op::name, Op::overload_name, &Op::redispatch};
+    return fallback::OnDevice<R(Args...)>::call(op, adapt<Args>(given)...);
   }
 };
 

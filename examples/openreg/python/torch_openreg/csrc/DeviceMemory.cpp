@@ -3,7 +3,7 @@
 #include <pybind11/stl.h>
 
 #include "Call.h"
-#include "runtime/CachingAllocator.h"
+#include "runtime/memory/CachingAllocator.h"
 #include "runtime/Stream.h"
 
 namespace py = pybind11;

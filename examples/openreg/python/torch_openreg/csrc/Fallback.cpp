@@ -8,7 +8,8 @@
 #include <map>
 
 #include "Call.h"
-#include "aten/FallbackPolicy.h"
+#include "fallback/FallbackPolicy.h"
+#include "fallback/RegisterFallbacks.h"
 
 namespace py = pybind11;
 

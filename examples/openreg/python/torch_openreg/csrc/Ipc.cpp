@@ -6,7 +6,7 @@
 #include <string>
 
 #include "Call.h"
-#include "runtime/Ipc.h"
+#include "runtime/ipc/Ipc.h"
 
 namespace py = pybind11;
 
@@ -14,7 +14,7 @@ namespace openreg {
 namespace {
 
 py::tuple toTuple(const SharedStorage& shared) {
-  return py::make_tuple(static_cast<int>(shared.device), shared.nbytes, py::bytes(shared.memory), shared.offset, py::bytes(shared.ticket.table), shared.ticket.index, shared.ticket.serial);
+  return py::make_tuple(static_cast<int>(shared.device), shared.nbytes, py::bytes(shared.memory), shared.offset, py::bytes(shared.lease.table), shared.lease.index, shared.lease.serial);
 }
 
 // A message may hold anything.
@@ -36,7 +36,7 @@ SharedStorage fromTuple(const py::tuple& parts) {
   shared.nbytes = read<size_t>(parts, 1);
   shared.memory = read<py::bytes>(parts, 2);
   shared.offset = read<size_t>(parts, 3);
-  shared.ticket = {read<py::bytes>(parts, 4), read<int64_t>(parts, 5), read<uint64_t>(parts, 6)};
+  shared.lease = {read<py::bytes>(parts, 4), read<int64_t>(parts, 5), read<uint64_t>(parts, 6)};
   return shared;
 }
 

@@ -9,8 +9,8 @@
 #include <torch/csrc/profiler/combined_traceback.h>
 
 #include "Call.h"
-#include "runtime/CachingAllocator.h"
-#include "runtime/MemoryHistory.h"
+#include "runtime/memory/CachingAllocator.h"
+#include "runtime/memory/MemoryHistory.h"
 
 namespace py = pybind11;
 

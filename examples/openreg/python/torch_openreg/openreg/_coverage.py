@@ -23,7 +23,7 @@ _BY_POLICY: dict[str, State] = {"emulate": "emulated", "cpu": "cpu", "error": "n
 _LIST, _WHOLE, _COMPOUND, _HOST, _TRANSFORMS, _NANSUM = (
     "RegisterEmulated.cpp",
     "RegisterFallbacks.cpp",
-    "CompoundFallback.cpp",
+    "MultiPartFallback.cpp",
     "HostOperators.cpp",
     "Fft.cpp",
     "Nansum.cpp",

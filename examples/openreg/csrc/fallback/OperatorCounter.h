@@ -1,0 +1,133 @@
+#pragma once
+
+#include <ATen/core/dispatch/Dispatcher.h>
+#include <ATen/core/stack.h>
+
+#include <atomic>
+#include <chrono>
+#include <mutex>
+
+#include "fallback/FallbackPolicy.h"
+
+namespace openreg {
+
+// The dtypes in a set, a bit each.
+using DtypeSet = uint64_t;
+static_assert(static_cast<int>(c10::ScalarType::NumOptions) <= 64);
+
+constexpr DtypeSet dtypeBit(c10::ScalarType dtype) {
+  return DtypeSet{1} << static_cast<int>(dtype);
+}
+
+// What is known of the calls of one operator without a kernel of the device's own. There is one for each name, never destroyed.
+//
+// Each call is counted. Reading the clock twice takes a twentieth of a small operator's time, so only some calls are timed: the first
+// ones, then one in kTimedGap on average. A timed call stands for all calls since the last timed one. The gaps differ in length, so
+// that a program that repeats itself does not have the same call timed each time. The other calls pay nothing: one comparison
+// finds a call that is to be timed, refused or reported.
+class BACKEND_API OperatorCounter {
+ public:
+  static constexpr int64_t kTimedFirst = 16;
+  static constexpr int64_t kTimedGap = 64;
+
+  OperatorCounter(const char* name, const char* overload);  // of an emulated operator, while the library loads
+  static OperatorCounter& of(const c10::OperatorName& name);
+  OperatorCounter(const OperatorCounter&) = delete;
+  OperatorCounter& operator=(const OperatorCounter&) = delete;
+
+  // Counts a call; true if it is to be emulated and nobody is to hear of it: the one case that is fast.
+  bool countAndCheckFast() {
+    return calls_.fetch_add(1, std::memory_order_relaxed) < fast_before_.load(std::memory_order_relaxed);
+  }
+
+  // Of a call that is not fast: is it emulated all the same, and only to be timed?
+  bool isOnlyTimed() const {
+    return fast_.load(std::memory_order_relaxed) && described_.load(std::memory_order_relaxed);
+  }
+
+  // Applies the policy to a call that was counted already: warns and raises as it says. Returns Emulate or Cpu.
+  FallbackPolicy applyPolicy();
+
+  // Remembers the tensors among the arguments, all of the first call and the dtypes of later ones.
+  void describe(const c10::OperatorHandle& op, const torch::jit::Stack& stack);
+  void addDtypes(DtypeSet dtypes) {
+    if ((dtypes_.load(std::memory_order_relaxed) & dtypes) != dtypes) {
+      dtypes_.fetch_or(dtypes, std::memory_order_relaxed);
+    }
+  }
+
+  // The dtypes that the CPU kernel has refused, and for which a wider one is taken from then on (emulation/Wider.h).
+  DtypeSet lacking() const {
+    return lacking_.load(std::memory_order_relaxed);
+  }
+  void addLacking(DtypeSet dtypes) {
+    lacking_.fetch_or(dtypes, std::memory_order_relaxed);
+  }
+
+  // Counts a call that was computed in a wider type.
+  void countWidened() {
+    widened_.fetch_add(1, std::memory_order_relaxed);
+  }
+
+  // Leaves the calls since the last timed one out of the time: they did not run.
+  void skipTime();
+
+  const std::string& name() const {
+    return name_;
+  }
+  int64_t calls() const {
+    return calls_.load(std::memory_order_relaxed);
+  }
+  FallbackUsage usage() const;
+
+ private:
+  friend class CallTimer;
+  friend class FallbackState;
+
+  explicit OperatorCounter(std::string name) : name_(std::move(name)), direct_(false) {}
+
+  int64_t beginTimed();
+  void endTimed(int64_t stands_for, std::chrono::nanoseconds time);
+  void setFast(bool fast);
+  void reset();
+  void updateFastBefore();
+
+  std::atomic<int64_t> calls_{0};
+  std::atomic<int64_t> fast_before_{0};  // calls before this one are fast
+  std::atomic<bool> fast_{false};
+  std::atomic<bool> described_{false};
+  std::atomic<bool> warned_{false};
+  std::atomic<DtypeSet> dtypes_{0};
+  std::atomic<DtypeSet> lacking_{0};
+  std::atomic<int64_t> widened_{0};
+  std::string name_;
+  bool direct_ = true;  // counts the calls of fallback::Emulated
+
+  mutable std::mutex mutex_;  // guards what follows
+  int64_t next_timed_ = 0;
+  int64_t timed_ = 0;
+  int64_t represented_ = 0;  // calls that the timed ones stand for
+  std::chrono::nanoseconds time_{0};  // of the represented calls
+  std::vector<SeenTensor> first_call_;
+  int64_t omitted_ = 0;
+};
+
+// Times a call that was counted, from here to the end of the block.
+class BACKEND_API CallTimer {
+ public:
+  explicit CallTimer(OperatorCounter& counter) : counter_(counter), stands_for_(counter.beginTimed()), start_(Clock::now()) {}
+  ~CallTimer() {
+    counter_.endTimed(stands_for_, Clock::now() - start_);
+  }
+  CallTimer(const CallTimer&) = delete;
+  CallTimer& operator=(const CallTimer&) = delete;
+
+ private:
+  using Clock = std::chrono::steady_clock;
+
+  OperatorCounter& counter_;
+  int64_t stands_for_;
+  Clock::time_point start_;
+};
+
+}  // namespace openreg

@@ -1,0 +1,52 @@
+#pragma once
+
+#include <ATen/core/List.h>
+#include <ATen/core/Tensor.h>
+#include <ATen/core/ivalue.h>
+
+#include <optional>
+
+// The tensors in one argument or result of a boxed call: a tensor, a list of them, or a list in which some are missing.
+namespace openreg::fallback {
+
+// The value with function(tensor) in the place of each tensor. A value without tensors is returned as it is.
+template <class Function>
+c10::IValue mapTensors(const c10::IValue& value, const Function& function) {
+  if (value.isTensor()) {
+    return function(value.toTensor());
+  }
+  if (value.isTensorList()) {
+    c10::List<at::Tensor> mapped;
+    for (const at::Tensor& tensor : value.toTensorList()) {
+      mapped.push_back(function(tensor));
+    }
+    return mapped;
+  }
+  if (value.isOptionalTensorList()) {
+    c10::List<std::optional<at::Tensor>> mapped;
+    for (const std::optional<at::Tensor> tensor : value.toOptionalTensorList()) {
+      mapped.push_back(tensor.has_value() ? std::optional<at::Tensor>(function(*tensor)) : std::nullopt);
+    }
+    return mapped;
+  }
+  return value;
+}
+
+template <class Function>
+void forEachTensor(const c10::IValue& value, const Function& function) {
+  if (value.isTensor()) {
+    function(value.toTensor());
+  } else if (value.isTensorList()) {
+    for (const at::Tensor& tensor : value.toTensorList()) {
+      function(tensor);
+    }
+  } else if (value.isOptionalTensorList()) {
+    for (const std::optional<at::Tensor> tensor : value.toOptionalTensorList()) {
+      if (tensor.has_value()) {
+        function(*tensor);
+      }
+    }
+  }
+}
+
+}  // namespace openreg::fallback

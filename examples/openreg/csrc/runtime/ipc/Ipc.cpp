@@ -1,0 +1,98 @@
+#include "runtime/ipc/Ipc.h"
+
+#include <c10/util/Exception.h>
+
+#include <memory>
+
+#include "device/Ipc.h"
+#include "device/Memory.h"
+#include "runtime/Event.h"
+
+namespace openreg {
+namespace {
+
+// What a received storage holds on to. The lease comes first, so that it goes back after the memory was closed.
+struct Received {
+  c10::DeviceIndex device;
+  Lease lease;
+  ForeignMemory memory;
+  size_t offset;
+  void* data;
+
+  explicit Received(const SharedStorage& shared)
+      : device(shared.device), lease(shared.device, shared.lease), memory(shared.device, shared.memory), offset(shared.offset), data(memory.at(offset, shared.nbytes)) {}
+
+  static void free(void* context) {
+    const std::unique_ptr<Received> self(static_cast<Received*>(context));
+    try {
+      // The sender may use the memory for something else at once.
+      synchronizeDevice(self->device);
+    } catch (const std::exception& error) {
+      TORCH_WARN("memory of another process is given back without waiting for the device: ", error.what());
+    }
+  }
+};
+
+}  // namespace
+
+SharedStorage shareStorage(const c10::Storage& storage) {
+  auto* impl = storage.unsafeGetStorageImpl();
+  SharedStorage shared;
+  shared.device = storage.device().index();
+  shared.nbytes = storage.nbytes();
+  void* const data = impl->mutable_data();
+  const auto& owner = impl->data_ptr();
+  if (owner.get_deleter() == &Received::free) {
+    const auto& received = *static_cast<const Received*>(owner.get_context());
+    shared.memory = received.memory.handle();
+    shared.offset = received.offset;
+  } else {
+    const auto info = device::pointerInfo(data);
+    TORCH_CHECK(info.type == device::MemoryType::Device, "this storage is not in memory that the device allocated, so no other process can open it; send a clone of the tensor");
+    shared.memory = exportAllocation(info.base);
+    shared.offset = static_cast<const char*>(data) - static_cast<const char*>(info.base);
+  }
+  reclaimLeases(shared.device);
+  impl->set_resizable(false);
+  synchronizeDevice(shared.device);
+  shared.lease = grantLease(shared.device, storage);
+  return shared;
+}
+
+c10::Storage openStorage(const SharedStorage& shared) {
+  ensureInitialized();
+  checkDeviceIndex(shared.device);
+  auto received = std::make_unique<Received>(shared);
+  void* const data = received->data;
+  c10::DataPtr owner(data, received.release(), &Received::free, c10::Device(kDeviceType, shared.device));
+  return c10::Storage(c10::Storage::use_byte_size_t(), shared.nbytes, std::move(owner), /*allocator=*/nullptr, /*resizable=*/false);
+}
+
+void declineStorage(const SharedStorage& shared) {
+  ensureInitialized();
+  checkDeviceIndex(shared.device);
+  const Lease lease(shared.device, shared.lease);
+}
+
+void collectSharedStorages() {
+  for (c10::DeviceIndex i = 0; isInitialized() && i < deviceCount(); ++i) {
+    reclaimLeases(i);
+  }
+}
+
+std::string shareEvent(c10::Event& event) {
+  TORCH_CHECK_VALUE(event.flag() == c10::EventFlag::PYTORCH_DEFAULT, "an event that records timestamps cannot be shared with another process; make it with enable_timing=False");
+  if (event.eventId() == nullptr) {
+    const auto index = resolveDevice(event.device_index());
+    adoptEvent(event, index, createEventOn(index, /*timing=*/false));
+  }
+  return device::exportEvent(event.eventId());
+}
+
+void openEvent(c10::Event& event, c10::DeviceIndex device, const std::string& handle) {
+  ensureInitialized();
+  checkDeviceIndex(device);
+  adoptEvent(event, device, device::openEvent(handle));
+}
+
+}  // namespace openreg

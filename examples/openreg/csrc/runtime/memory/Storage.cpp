@@ -1,0 +1,23 @@
+#include "runtime/memory/Storage.h"
+
+#include <algorithm>
+
+#include "device/Memory.h"
+#include "runtime/memory/CachingAllocator.h"
+#include "runtime/Stream.h"
+
+namespace openreg {
+
+void resizeStorage(c10::StorageImpl* storage, size_t nbytes, std::optional<device::StreamHandle> stream) {
+  TORCH_CHECK(storage->resizable(), "Trying to resize storage that is not resizable");
+  const auto index = storage->device().index();
+  auto data = cachingAllocator().allocateOn(index, nbytes);
+  const size_t kept = std::min(storage->nbytes(), nbytes);
+  if (kept > 0 && storage->data() != nullptr) {
+    device::copyAsync(data.get(), storage->data(), kept, stream.has_value() ? *stream : currentStreamHandle(index));
+  }
+  storage->set_data_ptr_noswap(std::move(data));
+  storage->set_nbytes(nbytes);
+}
+
+}  // namespace openreg
