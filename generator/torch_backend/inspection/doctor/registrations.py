@@ -22,7 +22,7 @@ MENDS = {
     "fallback": "csrc/fallback/RegisterFallbacks.cpp registers it, in TORCH_LIBRARY_IMPL(_, PrivateUse1, m).",
     "autocast": "csrc/amp/Autocast.cpp registers the lists of operators.",
     "stream": "csrc/runtime/Stream.cpp, Event.cpp and Guard.cpp.",
-    "pinned memory": "csrc/runtime/memory/HostAllocator.cpp, and getPinnedMemoryAllocator and isPinnedPtr in Hooks.cpp.",
+    "pinned memory": "csrc/runtime/memory/HostAllocator.cpp; getPinnedMemoryAllocator and isPinnedPtr in Hooks.cpp.",
     "first tensor": "csrc/aten/Factories.cpp and Copy.cpp come first, then the fallback.",
 }
 # A backend can do without.
