@@ -10,9 +10,11 @@ import pytest
 import yaml
 from torch_backend.errors import UserError
 from torch_backend.lifecycle import migrations
+from torch_backend.lifecycle.changelog import sections
 
 from .conftest import answers_of
 from .running import ROOT, commit_all, git
+from .template_renames import OLDEST, has_commit, without_migration
 from .test_cli import run
 from .versions import Template, edit, originals, project, template
 
@@ -114,4 +116,50 @@ def test_versions_are_taken_in_order() -> None:
 
 
 def test_this_template_has_a_readable_file() -> None:
-    assert migrations.parse((ROOT / migrations.FILE).read_text(encoding="utf-8")) == []
+    steps = migrations.parse((ROOT / migrations.FILE).read_text(encoding="utf-8"))
+    top, *older = sections((ROOT / "CHANGELOG.md").read_text(encoding="utf-8"))
+    assert top.version is not None, "the top section names the version that commits lead to"
+    assert {step.version for step in steps} <= {section.version for section in (top, *older)}
+
+
+def test_every_renamed_file_of_the_template_has_a_migration() -> None:
+    if not has_commit(OLDEST):
+        pytest.skip(f"The clone is shallow and does not hold {OLDEST[:7]}: `git fetch --unshallow` completes it.")
+    assert without_migration() == []
+
+
+def test_what_the_old_version_asked_for_is_not_done_again() -> None:
+    """Also if an entry has grown, or has got another version, since then. A rename to and fro counts each time."""
+    seen = migrations.parse('[{version: "1.0.0", renames: {a: b, b: a}, features: [x], note: Build.}]')
+    text = """
+- {version: "1.1.0", renames: {a: b, b: a, c: d}, features: [x, y], note: Build.}
+- {version: "1.2.0", renames: {a: b}, replacements: {old: new}}
+"""
+    first, second = migrations.beyond(migrations.parse(text), seen)
+    assert (first.renames, first.features, first.note) == ({"c": "d"}, ["y"], "")
+    assert (second.renames, second.replacements) == ({"a": "b"}, {"old": "new"})
+    assert list(migrations.beyond(seen, seen)) == []
+
+
+def test_what_has_become_optional_stays() -> None:
+    steps = migrations.parse('[{version: "1.0.0", features: [graphs, docs]}]')
+    assert migrations.migrate_answers({"features": ["docs"]}, steps) == {"features": ["docs", "graphs"]}
+
+
+def test_text_gets_the_new_names() -> None:
+    steps = migrations.parse("""
+- version: "1.0.0"
+  renames: {csrc/a/Old.h: csrc/b/New.h, csrc/a: csrc/b}
+  replacements: {"a::": "b::", "a::Old": "b::New", old: older}
+- version: "1.1.0"
+  replacements: {older: oldest}
+""")
+    rewrite = migrations.rewriter({}, steps)
+    text = '#include "a/Old.h"\n  # include "a/X.h"\n#include <a/X.h>\na::f(old_, old); a::Old; aa::f; x.old\n'
+    changed, what = rewrite(text)
+    assert changed == (
+        '#include "b/New.h"\n  # include "b/X.h"\n#include <a/X.h>\nb::f(old_, oldest); b::New; aa::f; x.oldest\n'
+    )
+    assert what["old", "oldest"] == 2
+    assert what["a/Old.h", "b/New.h"] == 1
+    assert rewrite("nothing\n") == ("nothing\n", {})

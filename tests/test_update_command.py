@@ -170,6 +170,7 @@ def test_check(template: Template, project: Path) -> None:
         "current": "v1.0.0",
         "latest": "v1.1.0",
         "newer": ["v1.1.0"],
+        "labels": {"v1.0.0": "v1.0.0", "v1.1.0": "v1.1.0"},
         "out_of_date": True,
     }
 

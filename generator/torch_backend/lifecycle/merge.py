@@ -10,12 +10,14 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from torch_backend.errors import UserError
 from torch_backend.git import Git, fields
 from torch_backend.render import ANSWERS_FILE
+
+from .ownership import Entries, Entry, Replaced, Rewrite, merged_for_vendor, rewritten
 
 _IDENTITY = {
     f"GIT_{who}_{what}": value
@@ -30,17 +32,6 @@ _REASONS = {
 
 
 @dataclass(frozen=True)
-class Entry:
-    """A file in a tree, as git lists it."""
-
-    mode: str
-    sha: str
-
-
-Entries = dict[str, Entry]
-
-
-@dataclass(frozen=True)
 class Merged:
     """What a merge gives.
 
@@ -50,6 +41,9 @@ class Merged:
         changes: path to A (added), D (deleted), M or T (changed), against what the project has now.
         diff: the changes as text.
         unmerged: path to stage (1 old template, 2 the project, 3 new template) to file, for each conflict.
+        replaced: path to what was replaced by what in lines that the vendor has written.
+        kept: path to what the template has changed where the vendor's text was kept, as a diff; empty if the template
+            no longer has the file.
     """
 
     folder: Path
@@ -57,6 +51,8 @@ class Merged:
     changes: dict[str, str]
     diff: str = field(repr=False)
     unmerged: dict[str, dict[int, Entry]] = field(default_factory=dict)
+    replaced: dict[str, Replaced] = field(default_factory=dict)
+    kept: dict[str, str] = field(default_factory=dict)
 
     @property
     def conflicts(self) -> dict[str, str]:
@@ -69,7 +65,8 @@ class Merged:
         for path in gone:
             (self.folder / path).unlink()
         kept = {path: stages for path, stages in self.unmerged.items() if path not in gone}
-        return compare(self.folder, self.base, kept)
+        result = compare(self.folder, self.base, kept)
+        return replace(result, replaced=self.replaced, kept=self.kept)
 
 
 class Scratch:
@@ -138,6 +135,8 @@ def merge(
     *,
     seeds: Iterable[str] = (),
     moved: Callable[[str], str] = lambda path: path,
+    rewrite: Rewrite | None = None,
+    written: Iterable[str] = (),
     follow_renames: bool = True,
 ) -> Merged:
     """Merges what changed between two renders into the project.
@@ -149,6 +148,8 @@ def merge(
         label: what conflict markers call the new render.
         seeds: patterns of files that are the project's once they are there.
         moved: where the new template version has put a path of the old one.
+        rewrite: what gives text the names that the new template version has.
+        written: patterns of files that a vendor writes: the project's text stays where both sides have changed it.
         follow_renames: carry edits over into files that are renamed between the renders without ``moved`` saying so.
 
     Raises:
@@ -158,7 +159,13 @@ def merge(
     base, theirs = scratch.store(old), scratch.store(new)
     ours = scratch.entries(scratch.project_tree)
     base, ours = _move(base, moved), _move(ours, moved)
-    for path in scratch.matching(base.keys() | theirs.keys(), seeds):
+    seeded = scratch.matching(base.keys() | theirs.keys(), seeds)
+    replaced: dict[str, Replaced] = {}
+    if rewrite:
+        (base, of_template), (ours, replaced) = rewritten(git, base, rewrite), rewritten(git, ours, rewrite)
+        for path in (replaced.keys() & of_template.keys()) - seeded:
+            replaced[path] = replaced[path] - of_template[path]  # the new render has the rest by itself
+    for path in seeded:
         # New seeds arrive; others neither change nor go, and one that the vendor has deleted stays so.
         if kept := base.get(path) or ours.get(path):
             theirs[path] = base[path] = kept
@@ -178,12 +185,29 @@ def merge(
         raise UserError(f"git cannot merge the new version: {(done.stderr + done.stdout).decode(errors='replace')}", 2)
 
     unmerged = _unmerged(git)
+    stays = _keep_for_vendor(git, unmerged, scratch.matching(unmerged, written))
     for path in [path for path, stages in unmerged.items() if 2 not in stages and 1 in stages]:
         # Deleted by the vendor: it stays deleted, though the template has changed it.
         git.run("rm", "--quiet", "--force", "--", path)
         del unmerged[path]
     (git.folder / ANSWERS_FILE).write_bytes(git.run("cat-file", "blob", answers.sha))
-    return compare(git.folder, scratch.project_tree, unmerged)
+    result = compare(git.folder, scratch.project_tree, unmerged)
+    return replace(result, replaced={path: what for path, what in replaced.items() if what}, kept=stays)
+
+
+def _keep_for_vendor(git: Git, unmerged: dict[str, dict[int, Entry]], paths: Iterable[str]) -> dict[str, str]:
+    """Resolves conflicts in files that a vendor has written. See ``Merged.kept``."""
+    kept = {}
+    for path in sorted(paths):
+        stages = unmerged[path]
+        if stages.keys() == {1, 2, 3}:
+            content, kept[path] = merged_for_vendor(git, stages)
+            (git.folder / path).write_bytes(content)
+            del unmerged[path]
+        elif stages.keys() == {1, 2}:
+            kept[path] = ""
+            del unmerged[path]
+    return kept
 
 
 def compare(folder: Path, base: str, unmerged: dict[str, dict[int, Entry]]) -> Merged:

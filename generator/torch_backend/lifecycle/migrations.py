@@ -5,8 +5,10 @@ It is data in the template's ``migrations.yml``, not code, so that no trust is n
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import PurePosixPath
 from typing import Any
 
@@ -20,7 +22,10 @@ from torch_backend.errors import UserError
 from .repository import Repository, Revision, parse_version
 
 FILE = "migrations.yml"
-_KEYS = {"version", "renames", "answers", "note"}
+_MAPPINGS = ("renames", "replacements", "answers")
+_KEYS = {"version", "features", "note", *_MAPPINGS}
+_INCLUDE = re.compile(r"""^([ \t]*#[ \t]*include[ \t]*")([^"\n]+)(")""", re.MULTILINE)
+_SOURCES = "csrc/"  # what the includes of a project are relative to
 
 
 @dataclass(frozen=True)
@@ -28,15 +33,19 @@ class Migration:
     """One entry of the file.
 
     Attributes:
-        version: the template version that brings the change.
+        version: the template version that brings the change, as CHANGELOG.md names it.
         renames: old path to new path, files or folders, with names as in ``python/{{ package_name }}``.
+        replacements: old text to new text, whole words, in what the vendor has written.
         answers: old question to the question that takes its answer over.
+        features: what every older project has, and is optional from this version on.
         note: what the user is told.
     """
 
     version: Version
     renames: dict[str, str] = field(default_factory=dict)
+    replacements: dict[str, str] = field(default_factory=dict)
     answers: dict[str, str] = field(default_factory=dict)
+    features: list[str] = field(default_factory=list)
     note: str = ""
 
 
@@ -55,21 +64,58 @@ def parse(text: str) -> list[Migration]:
     found = []
     for entry in entries:
         version = parse_version(str(entry.get("version", "")))
-        mappings = [entry.get("renames", {}), entry.get("answers", {})]
-        if version is None or entry.keys() - _KEYS or not all(isinstance(value, dict) for value in mappings):
+        mappings = {key: entry.get(key, {}) for key in _MAPPINGS}
+        features = entry.get("features", [])
+        right = isinstance(features, list) and all(isinstance(value, dict) for value in mappings.values())
+        if version is None or entry.keys() - _KEYS or not right:
             raise UserError(
-                f"{FILE} of the template: an entry has a version such as 1.2.0 (in quotes), and of renames and answers "
-                f"(old: new) and note what it needs; this one does not: {entry}"
+                f"{FILE} of the template: an entry has a version such as 1.2.0 (in quotes), and of renames, "
+                "replacements and answers (old: new), features (a list) and note what it needs; "
+                f"this one does not: {entry}"
             )
-        found.append(Migration(version, mappings[0], mappings[1], str(entry.get("note", ""))))
+        found.append(Migration(version, **mappings, features=features, note=str(entry.get("note", ""))))
     return sorted(found, key=lambda migration: migration.version)
 
 
 def migrations(repository: Repository, old: Revision, new: Revision) -> list[Migration]:
-    """Those between two revisions; of versions that have no tag yet too, as the template's developers need it."""
-    due = repository.between(old, new).keys()
-    known = repository.tags("--merged", new.commit).keys()
-    return [m for m in parse(repository.read(new, FILE) or "") if m.version in due or m.version not in known]
+    """What the file asks for at ``new`` and did not ask for yet at ``old``: no tags are needed."""
+    try:
+        seen = parse(repository.read(old, FILE) or "")
+    except UserError:  # broken then: everything is due, and a rename of what is not there does nothing
+        seen = []
+    return list(beyond(parse(repository.read(new, FILE) or ""), seen))
+
+
+def beyond(steps: Iterable[Migration], seen: Iterable[Migration]) -> Iterator[Migration]:
+    """Entries without what was in the file before: an entry may grow, and get another version, before its release."""
+    known = Counter(item for step in seen for item in _items(step))
+    for step in steps:
+        fresh = set()
+        for item in _items(step):
+            if known[item]:
+                known[item] -= 1
+            else:
+                fresh.add(item)
+        if fresh:
+
+            def of(key: str, step: Migration = step, fresh: set[tuple[str, str, str]] = fresh) -> dict[str, str]:
+                return {old: new for old, new in getattr(step, key).items() if (key, old, new) in fresh}
+
+            yield replace(
+                step,
+                renames=of("renames"),
+                replacements=of("replacements"),
+                answers=of("answers"),
+                features=[name for name in step.features if ("features", name, "") in fresh],
+                note=step.note if ("note", step.note, "") in fresh else "",
+            )
+
+
+def _items(step: Migration) -> list[tuple[str, str, str]]:
+    """What an entry asks for, one by one."""
+    items = [(key, str(old), str(new)) for key in _MAPPINGS for old, new in getattr(step, key).items()]
+    items += [("features", name, "") for name in step.features]
+    return [*items, ("note", step.note, "")] if step.note else items
 
 
 def migrate_answers(answers: Mapping[str, Any], steps: Iterable[Migration]) -> dict[str, Any]:
@@ -79,6 +125,9 @@ def migrate_answers(answers: Mapping[str, Any], steps: Iterable[Migration]) -> d
         for old, new in step.answers.items():
             if old in result:
                 result[new] = result.pop(old)
+        if step.features:
+            has = [str(name) for name in result.get("features") or []]
+            result["features"] = has + [name for name in step.features if name not in has]
     return result
 
 
@@ -109,3 +158,50 @@ def rename(path: str, pairs: Iterable[tuple[str, str]]) -> str:
         if path == old or path.startswith(f"{old}/"):
             path = new + path[len(old) :]
     return path
+
+
+@dataclass(frozen=True)
+class Rewriter:
+    """Gives what a vendor has written the new names: the paths of included headers that have moved, and other words.
+
+    Attributes:
+        renames: see ``renames``.
+        words: old text to new text.
+    """
+
+    renames: Sequence[tuple[str, str]] = ()
+    words: Mapping[str, str] = field(default_factory=dict)
+
+    def __call__(self, text: str) -> tuple[str, Counter[tuple[str, str]]]:
+        """Returns the text as it is to be, and how often what was replaced by what."""
+        done: Counter[tuple[str, str]] = Counter()
+
+        def include(match: re.Match[str]) -> str:
+            path = rename(_SOURCES + match[2], self.renames).removeprefix(_SOURCES)
+            if path != match[2]:
+                done[match[2], path] += 1
+            return f"{match[1]}{path}{match[3]}"
+
+        def word(match: re.Match[str]) -> str:
+            done[match[0], self.words[match[0]]] += 1
+            return self.words[match[0]]
+
+        if self.renames:
+            text = _INCLUDE.sub(include, text)
+        if self.words:
+            longest_first = sorted(self.words, key=len, reverse=True)
+            text = re.sub(rf"(?<!\w)(?:{'|'.join(map(_whole, longest_first))})", word, text)
+        return text, done
+
+
+def _whole(text: str) -> str:
+    """A pattern that finds a text where no word goes on behind it."""
+    return re.escape(text) + (r"(?!\w)" if re.match(r"\w", text[-1]) else "")
+
+
+def rewriter(answers: Mapping[str, Any], steps: Sequence[Migration]) -> Rewriter:
+    """What the steps make of text."""
+    words: dict[str, str] = {}
+    for step in steps:
+        words = {old: step.replacements.get(new, new) for old, new in words.items()} | step.replacements
+    return Rewriter(renames(answers, steps), words)

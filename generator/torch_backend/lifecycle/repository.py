@@ -63,22 +63,43 @@ class Repository:
         }
         return dict(sorted(found.items()))
 
-    def latest(self) -> Revision:
-        """The newest version that is not a pre-release; of an installed torch-backend the one that it renders.
+    def latest(self, current: Revision) -> Revision:
+        """What a project is updated to unless it is told otherwise.
+
+        An installed torch-backend gives what it renders. A repository gives its newest tag that is a version and not a
+        pre-release, and without such a tag the newest commit of the branch that holds the project's commit.
+
+        Args:
+            current: the revision that the project was made from.
 
         Raises:
-            UserError: there is none.
+            UserError: several branches hold it, or none does.
         """
         if self.packaged:
             return self.revision("HEAD")
         final = [tag for version, tag in self.tags().items() if not version.is_prerelease]
-        if not final:
-            raise UserError(
-                f"The template at {self.address} has no version yet: none of its git tags reads like v1.0.0. "
-                "Ask whoever keeps it for one, or name a branch or a commit with --ref.",
-                2,
-            )
-        return self.revision(final[-1])
+        return self.revision(final[-1] if final else self._branch(current))
+
+    def _branch(self, current: Revision) -> str:
+        """The branch that a revision was rendered from: the default branch if that holds it, else the only one.
+
+        Raises:
+            UserError: it cannot be told.
+        """
+        listed = self.git.text("for-each-ref", "--contains", current.commit, "--format=%(refname:short)", "refs/heads")
+        holding = listed.split()
+        default = self.git.found("symbolic-ref", "--quiet", "--short", "HEAD")
+        if default in holding or len(holding) == 1:
+            return default if default and default in holding else holding[0]
+        if default is None and self.git.succeeds("merge-base", "--is-ancestor", current.commit, "HEAD"):
+            return "HEAD"  # the repository has a commit checked out, not a branch
+        some = f"several of its branches hold {current.name} ({', '.join(holding)})"
+        none = f"none of its branches holds {current.name}"
+        raise UserError(
+            f"The template at {self.address} has no tag that is a version, and {some if holding else none}: "
+            "name the branch or the commit to update to with --ref.",
+            2,
+        )
 
     def revision(self, ref: str) -> Revision:
         """Looks up a tag, a branch or a commit.
@@ -86,9 +107,7 @@ class Repository:
         Raises:
             UserError: there is none of that name.
         """
-        commit = (
-            None if ref.startswith("-") else self.git.found("rev-parse", "--verify", "--quiet", f"{ref}^{{commit}}")
-        )
+        commit = self._commit(ref)
         if not commit:
             known = ", ".join(list(self.tags().values())[-5:])
             raise UserError(
@@ -98,6 +117,17 @@ class Repository:
             )
         tagged = [ref] if ref in self.tags().values() else list(self.tags("--points-at", commit).values())
         return Revision(commit, tagged[-1] if tagged else self.git.text("describe", "--tags", "--always", commit))
+
+    def _commit(self, ref: str) -> str | None:
+        """The commit of a tag, a branch, or a commit; also of a version that ends in one, as 0.0.0.post47+b2758cc."""
+        if ref.startswith("-"):
+            return None
+        if commit := self.git.found("rev-parse", "--verify", "--quiet", f"{ref}^{{commit}}"):
+            return commit
+        version = parse_version(ref)
+        parts = (version.local or "").split(".") if version else []
+        hashes = [part.removeprefix("g") for part in parts if re.fullmatch(r"g?[0-9a-f]{7,40}", part)]
+        return self.git.found("rev-parse", "--verify", "--quiet", f"{hashes[0]}^{{commit}}") if hashes else None
 
     def contains(self, later: Revision, earlier: Revision) -> bool:
         """True if ``earlier`` is part of the history of ``later``, or the same."""

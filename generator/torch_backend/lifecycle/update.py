@@ -22,9 +22,10 @@ from torch_backend.project import Project
 from torch_backend.render import ANSWERS_FILE, copy, record_origin
 
 from . import migrations
-from .changelog import news, printable
+from .changelog import label, news, printable
 from .interruption import interruptible
 from .merge import Merged, Scratch, merge
+from .ownership import WRITTEN_BY_VENDORS, Rewrite
 from .repository import Repository, Revision, open_repository
 from .transplant import STAGING, transplant
 
@@ -35,12 +36,21 @@ INTERRUPTED = 130  # the exit code that shells give
 
 @dataclass(frozen=True)
 class Status:
-    """What ``--check`` finds."""
+    """What ``--check`` finds.
+
+    Attributes:
+        template: its address.
+        current: the tag or the commit that the project is at.
+        latest: the tag or the commit that an update takes it to.
+        newer: tags after ``current``, and ``latest``.
+        labels: each of them as people read it.
+    """
 
     template: str
     current: str
     latest: str
     newer: list[str]
+    labels: dict[str, str]
 
     @property
     def out_of_date(self) -> bool:
@@ -53,8 +63,8 @@ class Update:
     """A finished or tried update.
 
     Attributes:
-        old: name of the version that the project had.
-        new: name of the version that it has now.
+        old: the version that the project had, as people read it.
+        new: the version that it has now.
         news: what changed in the template.
         notes: what migrations tell the user.
         merged: the files; None if there was nothing to do.
@@ -74,11 +84,11 @@ def check(project: Project, address: str | None = None) -> Status:
         UserError: the template has no versions, is not there, or is not known to the project.
     """
     with guarded(), open_repository(project, address) as (repository, current):
-        latest = repository.latest()
-        if repository.contains(current, latest):
-            return Status(repository.address, current.name, latest.name, [])
-        tagged = repository.between(current, latest).values()
-        return Status(repository.address, current.name, latest.name, list(dict.fromkeys([*tagged, latest.name])))
+        latest = repository.latest(current)
+        tagged = [*repository.between(current, latest).values(), latest.name]
+        newer = [] if repository.contains(current, latest) else list(dict.fromkeys(tagged))
+        labels = {name: name for name in newer} | {r.name: label(repository, r) for r in (current, latest)}
+        return Status(repository.address, current.name, latest.name, newer, labels)
 
 
 def update(
@@ -94,7 +104,7 @@ def update(
 
     Args:
         project: the rendered project.
-        ref: tag, branch or commit of the template; its newest version by default.
+        ref: tag, branch or commit of the template; by default see ``Repository.latest``.
         address: where the template is now, if it has moved.
         data: answers that are new, or other than before.
         defaults: answer new questions by their defaults.
@@ -104,18 +114,19 @@ def update(
         UserError: it cannot be done; the project is as it was.
     """
     with template_of(project, address) as (repository, current):
-        target = repository.revision(ref) if ref else repository.latest()
+        target = repository.revision(ref) if ref else repository.latest(current)
+        here, there = label(repository, current), label(repository, target)
         config = repository.config(target)
         answers = _answers_with(data or {}, config)
         if repository.contains(current, target) and (target.commit != current.commit or not data):
             if ref and target.commit != current.commit:
                 raise UserError(
-                    f"The project is at {current.name}, which is newer than {target.name}: only git leads back.",
+                    f"The project is at {here}, which is newer than {there}: only git leads back.",
                     2,
                 )
-            return Update(current.name, current.name)
+            return Update(here, here)
         steps = migrations.migrations(repository, current, target)
-        moves = migrations.renames(project.answers, steps)
+        rewriter = migrations.rewriter(project.answers, steps)
         with merged_render(
             project,
             repository,
@@ -124,10 +135,12 @@ def update(
             migrations.migrate_answers(answers_of(project), steps) | answers,
             defaults=defaults,
             seeds=seed_patterns(config, project.answers),
-            moved=lambda path: migrations.rename(path, moves),
+            moved=lambda path: migrations.rename(path, rewriter.renames),
+            rewrite=rewriter if steps else None,
+            written=WRITTEN_BY_VENDORS,
         ) as merged:
             notes = [printable(step.note.strip()) for step in steps if step.note]
-            done = Update(current.name, target.name, news(repository, current, target), notes, merged)
+            done = Update(here, there, news(repository, current, target), notes, merged)
             if not dry_run:
                 require_clean(project)  # still
                 transplant(merged, project.root)
@@ -167,6 +180,8 @@ def merged_render(
     defaults: bool = True,
     seeds: Sequence[str] = (),
     moved: Callable[[str], str] = lambda path: path,
+    rewrite: Rewrite | None = None,
+    written: Sequence[str] = (),
     follow_renames: bool = True,
 ) -> Iterator[Merged]:
     """Renders the template as the project has it and as it is to have it, and merges.
@@ -182,6 +197,8 @@ def merged_render(
         defaults: do not ask for what is missing.
         seeds: see ``merge``.
         moved: see ``merge``.
+        rewrite: see ``merge``.
+        written: see ``merge``.
         follow_renames: see ``merge``.
 
     Raises:
@@ -194,7 +211,17 @@ def merged_render(
         copy(template, new, answers, defaults=defaults, ref=target.commit)
         record_origin(new, repository.address, target.name)
         scratch = Scratch(Path(folder) / "merge", project.root)
-        yield merge(scratch, old, new, target.name, seeds=seeds, moved=moved, follow_renames=follow_renames)
+        yield merge(
+            scratch,
+            old,
+            new,
+            target.name,
+            seeds=seeds,
+            moved=moved,
+            rewrite=rewrite,
+            written=written,
+            follow_renames=follow_renames,
+        )
 
 
 def require_clean(project: Project) -> None:

@@ -12,6 +12,7 @@ import click
 
 from torch_backend.project import Project
 
+from .changelog import printable
 from .features import FeatureChange, change_features
 from .merge import Merged
 from .update import check, update
@@ -36,7 +37,7 @@ def _shared(command: Callable[..., Any]) -> Callable[..., Any]:
 
 @click.command("update")
 @_shared
-@click.option("--ref", help="Version (git tag, branch or commit) to update to; by default the newest version.")
+@click.option("--ref", help="Version (git tag, branch or commit) to update to; by default the newest.")
 @click.option(
     "--check", "only_check", is_flag=True, help="Only say whether there is a newer version; exit code 1 if so."
 )
@@ -58,8 +59,13 @@ def update_command(
     """Take the project to a newer version of the template, keeping your edits.
 
     The project must be in git with everything committed. What both you and the template have edited at the same place
-    is left as a conflict, as `git merge` leaves it, and the exit code is 1. Whatever goes wrong on the way, the project
+    is left as a conflict, as `git merge` leaves it, and the exit code is 1. In files that a port writes, as those of
+    csrc/device, your text stays, and what the template has there is shown. Whatever goes wrong on the way, the project
     stays as it was.
+
+    The newest version is the newest git tag such as v1.2.0. A template without such tags has a version with each
+    commit: the project is taken to the newest one of its branch. An installed torch-backend takes it to what it
+    renders.
     """
     project = Project.find(folder)
     if as_json and not only_check:
@@ -68,13 +74,14 @@ def update_command(
         raise click.UsageError("--check goes without --ref and --dry-run.")
     if only_check:
         status = check(project, address)
+        current = status.labels[status.current]
         if as_json:
             click.echo(json.dumps(vars(status) | {"out_of_date": status.out_of_date}, indent=2))
         elif status.out_of_date:
-            versions = ", ".join(status.newer)
-            click.echo(f"The project is at {status.current}; newer: {versions}. Run `torch-backend update`.")
+            versions = ", ".join(status.labels[name] for name in status.newer)
+            click.echo(f"The project is at {current}; newer: {versions}. Run `torch-backend update`.")
         else:
-            click.echo(f"The project is at {status.current}; there is no newer version.")
+            click.echo(f"The project is at {current}; there is no newer version.")
         sys.exit(int(status.out_of_date))
     if wrong := [pair for pair in pairs if "=" not in pair]:
         raise click.UsageError(f"--data {wrong[0]}: write QUESTION=ANSWER, such as num_devices=4.")
@@ -128,6 +135,25 @@ def _report_features(done: FeatureChange, verb: str, dry_run: bool) -> None:
         _report(done.merged, dry_run, f"{verb} {', '.join(done.changed)}")
 
 
+def _report_ownership(merged: Merged) -> None:
+    """Says what was replaced in the vendor's text, and where that text stays though the template has changed."""
+    if merged.replaced:
+        click.echo("\nReplaced in what you have written, since the template has other names now:")
+        for path, pairs in sorted(merged.replaced.items()):
+            click.echo(f"  {path}:")
+            for (old, new), number in sorted(pairs.items()):
+                click.echo(f"    {old} -> {new}{f' ({number} times)' if number > 1 else ''}")
+    if merged.kept:
+        click.echo(
+            "\nYour text stays in these files, which a port writes. What the template has changed at the same places "
+            "is not in them; look whether your text needs it:"
+        )
+        for path, diff in merged.kept.items():
+            click.echo(f"  {path}{':' if diff else ' is no longer in the template.'}")
+            for line in diff.splitlines():
+                click.echo(f"    {printable(line)}")
+
+
 def _report(merged: Merged, dry_run: bool, message: str) -> None:
     """Says what changed, which conflicts there are, and what to do next; ends with exit code 1 if there are any."""
     conflicts = merged.conflicts
@@ -138,6 +164,7 @@ def _report(merged: Merged, dry_run: bool, message: str) -> None:
     counts.insert(0, (len(kinds) - sum(number for number, _ in counts), "changed"))
     words = ", ".join(f"{number} {word}" for number, word in counts if number) or "none changed"
     click.echo(f"Files: {words}{', if you run it without --dry-run' if dry_run else ''}.")
+    _report_ownership(merged)
     if conflicts:
         click.echo(f"\nConflicts in {len(conflicts)} file{'s' if len(conflicts) > 1 else ''}:")
         for path, reason in conflicts.items():

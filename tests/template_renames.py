@@ -1,0 +1,67 @@
+"""Finds files of the template that were renamed without an entry in migrations.yml.
+
+``python -m tests.template_renames [OLD [NEW]]`` prints them as lines for that file; by default between the oldest
+commit that is carried over and the work tree, whose new files have to be known to git (``git add``).
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import PurePosixPath
+
+from torch_backend.lifecycle import migrations
+
+from .running import ROOT
+
+OLDEST = "b2758cc2a64176207952c9cc7ec48ac2e5f4501e"  # projects made from here on are carried over
+
+# What git takes for a renamed file and is not: the old file's content went elsewhere, or nowhere.
+NOT_RENAMED: set[tuple[str, str]] = set()
+
+
+def has_commit(commit: str) -> bool:
+    """False in a shallow clone, unless the commit is in it."""
+    command = ["git", "-C", str(ROOT), "cat-file", "-e", f"{commit}^{{commit}}"]
+    return subprocess.run(command, capture_output=True, check=False).returncode == 0
+
+
+def rendered(path: str) -> str:
+    """The path that a file of the template has in a project; names stay placeholders."""
+    path = re.sub(r"{%.*?%}", "", path.removeprefix("template/"))
+    return path.removesuffix(".jinja")
+
+
+def renamed(old: str, new: str | None = None) -> list[tuple[str, str]]:
+    """What moved between two commits, as paths in a project; what keeps its name and changes its folder counts too."""
+    command = ["git", "-C", str(ROOT), "diff", "-z", "-M", "-l0", "--name-status", old, *([new] if new else [])]
+    fields = iter(
+        os.fsdecode(subprocess.run([*command, "--", "template"], capture_output=True, check=True).stdout).split("\0")
+    )
+    pairs: list[tuple[str, str]] = []
+    gone: set[str] = set()
+    come: set[str] = set()
+    for kind in fields:
+        if kind.startswith("R"):
+            pairs.append((rendered(next(fields)), rendered(next(fields))))
+        elif kind:
+            {"D": gone, "A": come}.get(kind, set()).add(rendered(next(fields)))
+    by_name = {PurePosixPath(path).name: path for path in sorted(come)}
+    pairs += [(path, by_name[name]) for path in gone - come if (name := PurePosixPath(path).name) in by_name]
+    return sorted((before, after) for before, after in pairs if before != after)
+
+
+def without_migration(old: str = OLDEST, new: str | None = None) -> list[tuple[str, str]]:
+    """Renames that migrations.yml, as it lies in the work tree, does not make."""
+    steps = migrations.parse((ROOT / migrations.FILE).read_text(encoding="utf-8"))
+    made = [pair for step in steps for pair in step.renames.items()]
+    moved = [(before, after) for before, after in renamed(old, new) if (before, after) not in NOT_RENAMED]
+    return [(before, after) for before, after in moved if migrations.rename(before, made) != after]
+
+
+if __name__ == "__main__":
+    for before, after in without_migration(*sys.argv[1:3]):
+        quote = '"' if "{" in before + after else ""
+        print(f"    {quote}{before}{quote}: {quote}{after}{quote}")
