@@ -124,6 +124,37 @@ def test_the_next_version_updates_a_project(installed: dict[str, Installed], pro
     assert "Install a newer torch-backend" in first.run("update", cwd=project, code=2), "and no way back"
 
 
+def test_a_template_without_tags(repository: Path, tmp_path: Path) -> None:
+    """Each commit is a version: a later package takes a project to what it renders."""
+    clone = tmp_path / "clone"
+    git(tmp_path, "clone", "--quiet", "--no-tags", str(repository), str(clone))
+    newest = git(clone, "rev-parse", "--short", "HEAD").strip()
+    later = install(build(clone, tmp_path / "wheel-later")[0], tmp_path / "later")
+    git(clone, "checkout", "--quiet", "HEAD~1")
+    earlier = install(build(clone, tmp_path / "wheel-earlier")[0], tmp_path / "earlier")
+
+    earlier.run("new", "torch_zed", "--defaults", cwd=tmp_path)
+    project = tmp_path / "torch_zed"
+    first = answers_of(project)["_commit"]
+    assert first == git(clone, "rev-parse", "--short", "HEAD").strip()
+    assert "there is nothing to update" in earlier.run("update", cwd=project)
+    shutil.rmtree(earlier.site)
+    assert f"newer: {newest} (1.1.0)" in later.run("update", "--check", cwd=project, code=1)
+    output = later.run("update", cwd=project)
+    assert f"to {newest} (1.1.0) of the template." in output
+    assert "- Faster streams." in output
+    assert (project / STREAM).read_text().endswith("// news for zed\n")
+    origin = answers_of(project)
+    assert (origin["_commit"], origin["_src_path"]) == (newest, str(later.bundle))
+    git(project, "reset", "--quiet", "--hard")
+
+    answers = project / ".copier-answers.yml"
+    answers.write_text(answers.read_text().replace(str(earlier.bundle), str(later.bundle)))
+    commit_all(project, "the package has moved")
+    checked(sys.executable, "-m", "copier", "update", "--defaults", "--quiet", cwd=project)
+    assert answers_of(project)["_commit"] == newest
+
+
 def test_conflicts_are_shown(installed: dict[str, Installed], project: Path) -> None:
     (project / EVENT).write_text(f"{(project / EVENT).read_text()}// the vendor's last line\n")
     commit_all(project, "another edit")

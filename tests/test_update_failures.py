@@ -11,7 +11,6 @@ from pathlib import Path
 
 import pytest
 from torch_backend.lifecycle.interruption import interruptible, point_of_no_return
-from torch_backend.maintenance.example import Example
 from torch_backend.source import Source
 
 from .conftest import render_into
@@ -20,21 +19,6 @@ from .test_cli import run
 from .versions import EVENT, STREAM, Template, edit, originals, project, snapshot, template, with_a_signal_at_call
 
 __all__ = ["originals", "project", "template"]
-
-
-def test_a_template_without_versions(scratch: Example, tmp_path: Path) -> None:
-    root = scratch.source.root
-    commit_all(root, "first")
-    project = render_into(Source(root), tmp_path / "project")
-    commit_all(project, "rendered")
-    (root / "template" / "NEWS.md").write_text("News.\n")
-    commit_all(root, "second")
-    for arguments in ([], ["--check"], ["--dry-run"]):
-        result = run("update", *arguments, "--project", str(project))
-        assert result.exit_code == 2
-        assert "has no version yet: none of its git tags reads like v1.0.0" in result.output
-    assert run("update", "--ref", "main", "--project", str(project)).exit_code == 0
-    assert (project / "NEWS.md").exists()
 
 
 def test_a_project_that_does_not_know_its_version(source: Source, tmp_path: Path) -> None:

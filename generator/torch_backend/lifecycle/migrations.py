@@ -66,7 +66,9 @@ def parse(text: str) -> list[Migration]:
         version = parse_version(str(entry.get("version", "")))
         mappings = {key: entry.get(key, {}) for key in _MAPPINGS}
         features = entry.get("features", [])
-        right = isinstance(features, list) and all(isinstance(value, dict) for value in mappings.values())
+        right = isinstance(features, list) and all(
+            isinstance(value, dict) and all(value) for value in mappings.values()
+        )
         if version is None or entry.keys() - _KEYS or not right:
             raise UserError(
                 f"{FILE} of the template: an entry has a version such as 1.2.0 (in quotes), and of renames, "
@@ -137,19 +139,30 @@ def renames(answers: Mapping[str, Any], steps: Iterable[Migration]) -> list[tupl
     Raises:
         UserError: a path leads out of the project, or holds a name that is no answer.
     """
-    environment = SandboxedEnvironment(undefined=StrictUndefined)
     result = []
     for step in steps:
-        for pair in step.renames.items():
-            try:
-                old, new = (environment.from_string(path).render(answers).strip("/") for path in pair)
-            except TemplateError as error:
-                raise UserError(f"{FILE} of the template, version {step.version}: {pair[0]}: {error}") from error
-            for path in (old, new):
+        for old, new in _named(answers, step, step.renames):
+            pair = old.strip("/"), new.strip("/")
+            for path in pair:
                 if not path or ".." in PurePosixPath(path).parts or PurePosixPath(path).parts[0] == ".git":
                     raise UserError(f"{FILE} of the template, version {step.version}: not a path in a project: {path}")
-            result.append((old, new))
+            result.append(pair)
     return result
+
+
+def _named(answers: Mapping[str, Any], step: Migration, pairs: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+    """Old and new with the project's names in them.
+
+    Raises:
+        UserError: there is no such name.
+    """
+    environment = SandboxedEnvironment(undefined=StrictUndefined)
+    for pair in pairs.items():
+        try:
+            old, new = (environment.from_string(str(text)).render(answers) for text in pair)
+        except TemplateError as error:
+            raise UserError(f"{FILE} of the template, version {step.version}: {pair[0]}: {error}") from error
+        yield old, new
 
 
 def rename(path: str, pairs: Iterable[tuple[str, str]]) -> str:
@@ -190,18 +203,20 @@ class Rewriter:
             text = _INCLUDE.sub(include, text)
         if self.words:
             longest_first = sorted(self.words, key=len, reverse=True)
-            text = re.sub(rf"(?<!\w)(?:{'|'.join(map(_whole, longest_first))})", word, text)
+            text = re.sub("|".join(map(_whole, longest_first)), word, text)
         return text, done
 
 
 def _whole(text: str) -> str:
-    """A pattern that finds a text where no word goes on behind it."""
-    return re.escape(text) + (r"(?!\w)" if re.match(r"\w", text[-1]) else "")
+    """A pattern that finds a text where it does not end or begin in the middle of a word."""
+    before, after = (re.match(r"\w", text[place]) is not None for place in (0, -1))
+    return (r"(?<!\w)" if before else "") + re.escape(text) + (r"(?!\w)" if after else "")
 
 
 def rewriter(answers: Mapping[str, Any], steps: Sequence[Migration]) -> Rewriter:
     """What the steps make of text."""
     words: dict[str, str] = {}
     for step in steps:
-        words = {old: step.replacements.get(new, new) for old, new in words.items()} | step.replacements
+        later = dict(_named(answers, step, step.replacements))
+        words = {old: later.get(new, new) for old, new in words.items()} | later
     return Rewriter(renames(answers, steps), words)
