@@ -1,4 +1,4 @@
-# `make` alone lists the targets. The first one that needs it sets up .venv; later ones find it ready.
+# `make` without a target lists the targets. The first target that needs .venv creates it.
 
 PYTHON ?= python3
 VENV := .venv
@@ -6,13 +6,13 @@ BIN := $(CURDIR)/$(VENV)/bin
 READY := $(VENV)/.ready
 EXAMPLE := examples/openreg
 
-# Renders in different folders share the compiler cache, if ccache is installed.
+# If ccache is installed, projects in different folders share the compiler cache.
 export CCACHE_BASEDIR := $(CURDIR)
 export CCACHE_NOHASHDIR := 1
 export CMAKE_BUILD_PARALLEL_LEVEL ?= $(shell nproc 2>/dev/null || echo 2)
 # The suite of a rendered project keeps about one core busy, so two are tested at once.
 export TEST_PROCESSES ?= 2
-# Nothing that a venv holds loads itself into Python processes that do not ask for it.
+# A backend that is installed in .venv must not load itself into every Python process.
 export TORCH_DEVICE_BACKEND_AUTOLOAD := 0
 export PATH := $(BIN):$(PATH)
 
@@ -22,7 +22,7 @@ export PATH := $(BIN):$(PATH)
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-setup: $(READY) ## create .venv with everything that is needed
+setup: $(READY) ## create .venv with all requirements
 
 $(READY): requirements-torch.txt requirements-dev.txt pyproject.toml
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
@@ -37,16 +37,16 @@ demo: $(READY) ## render a vendor project, build it, and train on its device
 first-hour: $(READY) ## run the commands of "A vendor's first hour" in README.md; transcript in build/first_hour
 	$(BIN)/python -m tests.first_hour
 
-test: lint examples-check ## all checks and all tests; compiles several projects
+test: lint examples-check ## run all checks and all tests but those of test-matrix; compiles several projects
 	$(BIN)/python -m pytest --verbose --numprocesses=$(TEST_PROCESSES) --no-loadscope-reorder -m "not matrix"
 
-test-fast: $(READY) ## tests that compile nothing
+test-fast: $(READY) ## run the tests that compile nothing
 	$(BIN)/python -m pytest --numprocesses=$(TEST_PROCESSES) --no-loadscope-reorder -m "not build"
 
-test-matrix: lint examples-check ## the same with a CUDA build of torch (fetches 540 MB once), with clang, and with all programs of libraries
+test-matrix: lint examples-check ## run all tests, also with a CUDA build of torch (downloads 540 MB once), clang, and other libraries
 	$(BIN)/python -m pytest --verbose --numprocesses=$(TEST_PROCESSES) --no-loadscope-reorder
 
-lint: $(READY) ## check format, style, types and template files
+lint: $(READY) ## check format, style, types, length of lines and template files
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
@@ -54,19 +54,19 @@ lint: $(READY) ## check format, style, types and template files
 	cd $(EXAMPLE) && $(BIN)/ruff format --check . && $(BIN)/ruff check . && $(BIN)/mypy
 	$(BIN)/python -m torch_backend format-cpp --check $(EXAMPLE)
 
-format: $(READY) ## format what is written by hand, the example included
+format: $(READY) ## format the sources, including the example
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 	cd $(EXAMPLE) && $(BIN)/ruff format . && $(BIN)/ruff check --fix .
 	$(BIN)/python -m torch_backend format-cpp $(EXAMPLE)
 
-examples: $(READY) ## render examples/ anew from template/, touching only what changes
+examples: $(READY) ## render examples/ from template/; writes only changed files
 	$(BIN)/torch-backend render-example
 
 examples-check: $(READY) ## fail if examples/ is not what template/ renders
 	$(BIN)/torch-backend check-example
 
-backport: $(READY) ## carry edits made in examples/ back into template/
+backport: $(READY) ## carry edits in examples/ back into template/
 	$(BIN)/torch-backend backport
 
 clean: ## remove build outputs

@@ -207,7 +207,7 @@ def test_copier_command_needs_no_trust(source: Source, tmp_path: Path, defaults:
     ]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
-    assert "README.md says how to test it" in done.stderr
+    assert "README.md explains how to test" in done.stderr
     assert answers_of(tmp_path / "project")["vendor_name"] == ("Acme" if defaults else "Zed")
 
 
