@@ -1,7 +1,7 @@
-"""Collects the porting tags of the sources: comments that start with the word and say what a port replaces there.
+"""Collects the porting tags of the sources: comments that begin with ``PORTING:`` and say what a port replaces.
 
 ``python docs/porting.py`` writes ``docs/porting.md``; ``--list`` prints the places with their line numbers instead.
-torch-backend runs this file too, as its own version of the template has it: it imports the standard library alone.
+torch-backend imports this file from its template too, so the file must import only the standard library.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ SUFFIXES = (".c", ".cpp", ".h", ".in", ".def", ".py", ".pyi", ".txt", ".cmake")
 HEAD = f"""\
 # What to replace
 
-The places in the sources that a port to a real device replaces, in their order. Each is marked by a comment that begins
-with `{TAG}`, and this page is made from those comments: `python docs/porting.py` writes it anew, `python docs/porting.py --list`
-prints the places with line numbers. When a place is ported, delete its comment.
+This page lists the places in the sources that a port to a real device replaces. A comment that begins with `{TAG}` marks each place.
+`python docs/porting.py` writes this page from those comments; `python docs/porting.py --list` prints the places with line numbers.
+When you have ported a place, delete its comment.
 """
 
 CHAPTERS = {
@@ -52,7 +52,7 @@ class Place:
 
 
 def places(project: Path) -> list[Place]:
-    """Returns all places, ordered as the page has them."""
+    """Returns all places in the order of the page."""
     found: list[Place] = []
     for name in SOURCES:
         root = project / name
@@ -100,7 +100,7 @@ def _places_in(lines: list[str], path: str) -> Iterator[Place]:
 
 
 def _marked(lines: list[str], start: int, end: int) -> str:
-    """Finds what a comment stands before, or inside of if it is indented. Lines are counted from 0."""
+    """Finds the function or type after a comment, or around an indented comment. Line numbers start at 0."""
     if lines[start].startswith(" "):
         candidates = [line for line in reversed(lines[:start]) if line and line[0] not in " #/}"]
     else:
