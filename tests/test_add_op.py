@@ -337,7 +337,7 @@ def test_torch_of_another_series_is_refused(fresh: Path) -> None:
     done = add_op(fresh, "silu")
     assert done.exit_code == 2
     assert "installed torch 1.13, and there is none" in done.output
-    assert "and the project is for 1.13" in done.output
+    assert "and the project needs 1.13" in done.output
     assert 'pip install "torch==1.13.*" pyyaml' in done.output
     assert "--python" in done.output
 

@@ -152,12 +152,12 @@ def test_what_keeps_each_python_from_being_meant_is_said(active: Path, project: 
     with pytest.raises(UserError) as caught:
         require_python(project, None, ["yaml"], "Operators are looked up in", "pyyaml")
     assert str(caught.value).splitlines() == [
-        "Operators are looked up in an installed torch 1.13, and there is none:",
+        "Operators are looked up in an installed torch 1.13, and no Python has it:",
         f"  {running}: it has no module torch",
         f"  {other}: it has no module yaml",
         'Install it there (pip install "torch==1.13.*" pyyaml), or name an interpreter that has it with --python.',
     ]
-    with pytest.raises(UserError, match=r"torch 2\.0\.1, and the project is for 1\.13"):
+    with pytest.raises(UserError, match=r"torch 2\.0\.1, and the project needs 1\.13"):
         require_python(project, other, [], "Operators are looked up in", "")
     right = environment_with(project.root / ".venv", "1.13.1")
     assert require_python(project, None, [], "Operators are looked up in", "") == right

@@ -254,7 +254,7 @@ def test_a_new_question(template: Template, project: Path) -> None:
     before = snapshot(project)
     asked = run("update", "--project", str(project))
     assert asked.exit_code == 2
-    assert "no terminal to ask on: give --defaults" in asked.output
+    assert "no terminal for questions: pass --defaults" in asked.output
     assert snapshot(project) == before
     assert run("update", "--data", "colour=blue", "--project", str(project)).exit_code == 0
     assert (project / "README.md").read_text().endswith("\nblue\n")

@@ -1,4 +1,4 @@
-"""The command line: the commands of each package, in one group."""
+"""The command line: one group with the commands of each package."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from .maintenance.commands import register as register_maintenance
 
 
 class _Group(click.Group):
-    """Prints a UserError as a sentence, and ends with its exit code."""
+    """Prints a UserError without a traceback, and exits with its exit code."""
 
     def invoke(self, ctx: click.Context) -> Any:
         try:
@@ -30,7 +30,7 @@ class _Group(click.Group):
 @click.group(cls=_Group, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__)
 def main() -> None:
-    """Makes PyTorch accelerator backends from a template, and maintains that template."""
+    """Render PyTorch accelerator backends from a template, update and inspect them, and maintain the template."""
 
 
 for command in (new_command, update_command, add_feature_command, remove_feature_command, add_op_command):

@@ -1,7 +1,7 @@
-"""Virtual environments on top of another one: its packages are visible, what is installed goes into the new one.
+"""Virtual environments that see the packages of another environment, except for its backends.
 
-Only one backend can own the dispatch key PrivateUse1 of a process, so the one that an environment holds must not be
-seen by those above it; and nobody wants a second copy of torch for that.
+Only one backend can own the dispatch key PrivateUse1 of a process. An environment for a second backend must therefore
+hide the first one, but can share the large packages such as torch.
 """
 
 from __future__ import annotations
@@ -31,19 +31,19 @@ class Environment:
 
     @property
     def site_packages(self) -> Path:
-        """Where packages are installed."""
+        """The folder that packages are installed into."""
         base = {"base": str(self.folder), "platbase": str(self.folder)}
         return Path(sysconfig.get_path("purelib", scheme="nt" if os.name == "nt" else "posix_prefix", vars=base))
 
     def variables(self, extra: Mapping[str, str] | None = None) -> dict[str, str]:
-        """The process environment for commands in this one: its scripts first, then those of the environment below."""
+        """The variables for commands in this environment. Its scripts precede those of the running environment."""
         path = os.pathsep.join([str(self.python.parent), str(Path(sys.executable).parent), os.environ.get("PATH", "")])
         dropped = {"PYTHONPATH", "PYTHONHOME", "TORCH_DEVICE_BACKEND_AUTOLOAD"}
         kept = {name: value for name, value in os.environ.items() if name not in dropped}
         return kept | {"PATH": path, "VIRTUAL_ENV": str(self.folder)} | dict(extra or {})
 
     def run(self, *arguments: str, cwd: Path | None = None, extra: Mapping[str, str] | None = None) -> None:
-        """Runs the environment's Python, its output going to the terminal.
+        """Runs the environment's Python. Its output goes to the terminal.
 
         Raises:
             UserError: the command failed.
@@ -59,7 +59,7 @@ def this_environment() -> Environment:
 
 
 def _entries(site_packages: Path, without: Collection[str]) -> set[str]:
-    """Names in a site-packages folder that belong to an installed backend, or to one of these distributions."""
+    """Returns the entries of a site-packages folder that belong to installed backends or to these distributions."""
     names = set()
     for distribution in distributions(path=[str(site_packages)]):
         if distribution.name in without or distribution.entry_points.select(group="torch.backends"):
@@ -68,11 +68,11 @@ def _entries(site_packages: Path, without: Collection[str]) -> set[str]:
 
 
 def create_environment(folder: Path, without: Collection[str] = ()) -> Environment:
-    """Creates an environment that sees the packages of the running one, backends left out; an existing one is kept.
+    """Creates an environment that sees the packages of the running environment, except for backends.
 
     Args:
-        folder: where it goes.
-        without: other distributions that are left out.
+        folder: the folder of the environment; an existing environment is kept.
+        without: other distributions that are hidden.
     """
     environment = Environment(folder.absolute())
     if not environment.python.exists():

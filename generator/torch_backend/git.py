@@ -1,4 +1,4 @@
-"""Calls of git that end in a sentence when they fail, and do not depend on hooks or on who calls."""
+"""Calls of git. A failure raises a UserError. Hooks and the caller's git variables have no effect."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 
 from .errors import UserError
 
-# Set where git itself has called us, as in a hook; they would point our calls at the caller's repository.
+# git sets these if it calls us, as in a hook. Our calls would then use the caller's repository.
 _INHERITED = ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_OBJECT_DIRECTORY", "GIT_PREFIX", "GIT_COMMON_DIR")
 
 _QUIET = (f"core.hooksPath={os.devnull}", "commit.gpgSign=false", "core.quotePath=false", "core.safecrlf=false")
@@ -25,7 +25,7 @@ class Git:
     def call(
         self, *arguments: str | Path, given: bytes | None = None, extra: Mapping[str, str] | None = None
     ) -> subprocess.CompletedProcess[bytes]:
-        """Runs git whatever its exit code is.
+        """Runs git, and returns its exit code and output.
 
         Args:
             arguments: what follows ``git -C <folder>``.
@@ -48,7 +48,7 @@ class Git:
         """Runs git and returns its output.
 
         Raises:
-            UserError: it failed; the text is git's.
+            UserError: git failed; the text is git's message.
         """
         done = self.call(*arguments, given=given, extra=extra)
         if done.returncode != 0:
@@ -57,19 +57,19 @@ class Git:
         return done.stdout
 
     def text(self, *arguments: str | Path) -> str:
-        """The output of a command that must succeed, without the last line end."""
+        """Returns the output of a command without the last line end. The command must succeed."""
         return os.fsdecode(self.run(*arguments)).rstrip("\n")
 
     def found(self, *arguments: str | Path) -> str | None:
-        """The output of a command, None if it fails."""
+        """Returns the output of a command, or None if the command fails."""
         done = self.call(*arguments)
         return os.fsdecode(done.stdout).rstrip("\n") if done.returncode == 0 else None
 
     def succeeds(self, *arguments: str | Path) -> bool:
-        """True if the command ends with exit code 0."""
+        """Returns whether the command ends with exit code 0."""
         return self.call(*arguments).returncode == 0
 
 
 def fields(output: bytes) -> list[str]:
-    """Splits what a command printed with ``-z``."""
+    """Splits the output of a command with ``-z``."""
     return [os.fsdecode(part) for part in output.split(b"\0") if part]

@@ -1,9 +1,9 @@
-"""The Python that has a project's torch: which one that is, and asking it.
+"""Finds the Python that has a project's torch, and runs modules in it.
 
-It is often not the one that runs this command, so it is asked in a process of its own, with a time limit: what crashes
-or hangs there does not crash or hang here. The modules in ``inside/`` are what runs there; each has a generator
-``report``, and they need nothing else of this package. What ``report`` yields comes back item by item, so all that a
-process said before it died is known.
+Often another Python runs this command. The modules therefore run in a separate process with a time limit, so that a
+crash or a hang there does not affect this process. The modules are those in ``inside/``; they need nothing else of
+this package. Each has a generator ``report``. The process returns its items one by one, so that the items before a
+crash are known.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ AUTOLOAD = "TORCH_DEVICE_BACKEND_AUTOLOAD"
 INSIDE = Path(__file__).with_name("inside")
 
 _EXCEPTION = re.compile(r"[A-Za-z_][\w.]*(Error|Exception|Interrupt|Exit)(: |$)")
-# The folder becomes a package without being on the path: nothing else there can be imported by accident.
+# Imports the folder as a package without adding it to the path, so that its modules hide no other modules.
 _BOOTSTRAP = """\
 import importlib, importlib.util, json, os, sys
 out, folder, module, *arguments = sys.argv[1:]
@@ -43,12 +43,12 @@ with open(out, "a", encoding="utf-8") as file:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What came of asking.
+    """The result of a process.
 
     Attributes:
-        items: what the module reported, in its order.
-        failure: how the process ended if not well, a phrase such as "was ended by SIGSEGV"; empty if it ended well.
-        errors: the end of what it wrote to its standard error.
+        items: the items that the module reported, in its order.
+        failure: how the process failed, a phrase such as "was ended by SIGSEGV"; empty if it did not fail.
+        errors: the end of its standard error output.
     """
 
     items: list[Any]
@@ -57,30 +57,30 @@ class Outcome:
 
     @property
     def crashed(self) -> bool:
-        """True if the process ended otherwise than by its end or a Python exception."""
+        """True if the process failed without a Python exception."""
         return bool(self.failure) and "Traceback (most recent call last)" not in self.errors
 
     @property
     def reason(self) -> str:
-        """What went wrong first: of chained exceptions the first one is the cause; without any, the last line."""
+        """The first exception in the output (the first of chained exceptions is the cause); else the last line."""
         lines = [line.strip() for line in self.errors.splitlines() if line.strip()]
         exception = next((line for line in lines if _EXCEPTION.match(line)), None)
         return exception or (lines[-1] if lines else "")
 
 
 def find_python(project: Project | None = None, chosen: Path | None = None) -> Path:
-    """The Python that is meant, whether or not it has all that is needed.
+    """Finds the Python to use; it may lack other requirements.
 
-    It is the chosen one; else the first with a torch of the project's release series, among the one that runs this
-    command, that of the active environment, and that of the project's ``.venv``; else the first of them with any torch;
-    else the one that runs this command.
+    The candidates are the Python that runs this command, the Python of the active environment, and the Python of the
+    project's ``.venv``. The result is the chosen Python; else the first candidate with a torch of the project's release
+    series; else the first candidate with any torch; else the Python that runs this command.
 
     Args:
         project: the project, if there is one.
         chosen: an interpreter, or the folder of a virtual environment.
 
     Raises:
-        UserError: the chosen one is not there.
+        UserError: the chosen Python does not exist.
     """
     if chosen is not None:
         return _existing(chosen)
@@ -95,17 +95,17 @@ def find_python(project: Project | None = None, chosen: Path | None = None) -> P
 
 
 def require_python(project: Project, chosen: Path | None, modules: Sequence[str], purpose: str, install: str) -> Path:
-    """The same Python, if it has torch of the project's release series, and other modules.
+    """Finds a Python with torch of the project's release series and with other modules.
 
     Args:
         project: the project.
         chosen: an interpreter, or the folder of a virtual environment.
-        modules: what it has to have beside torch.
-        purpose: what it is needed for, the beginning of a sentence such as "Operators are looked up in".
-        install: packages that bring those modules, beside torch, as pip is told.
+        modules: required modules besides torch.
+        purpose: the purpose, the beginning of a sentence such as "Operators are looked up in".
+        install: arguments for pip that install these modules.
 
     Raises:
-        UserError: none is such; the text says of each why.
+        UserError: no Python has them; the text says for each Python what it lacks.
     """
     candidates = [_existing(chosen)] if chosen is not None else _candidates(project)
     problems = []
@@ -118,7 +118,7 @@ def require_python(project: Project, chosen: Path | None, modules: Sequence[str]
     raise UserError(
         "\n".join(
             [
-                f"{purpose} an installed torch{f' {minor}' if minor else ''}, and there is none:",
+                f"{purpose} an installed torch{f' {minor}' if minor else ''}, and no Python has it:",
                 *problems,
                 f'Install it there (pip install "torch=={minor or "2"}.*" {install}), '
                 "or name an interpreter that has it with --python.",
@@ -131,12 +131,14 @@ def require_python(project: Project, chosen: Path | None, modules: Sequence[str]
 def _existing(chosen: Path) -> Path:
     python = _python_of(chosen) if chosen.is_dir() else chosen
     if not python.is_file() or not os.access(python, os.X_OK):
-        raise UserError(f"{chosen} is not a Python interpreter: give the path of one, such as .venv/bin/python.", 2)
-    return python.absolute()  # not resolved: the link in a virtual environment is what makes it one
+        raise UserError(
+            f"{chosen} is not a Python interpreter: give the path of an interpreter, such as .venv/bin/python.", 2
+        )
+    return python.absolute()  # not resolved: an interpreter finds its virtual environment by this path
 
 
 def _candidates(project: Project | None) -> list[Path]:
-    """The interpreters that may be meant if none is named, those that are there."""
+    """Returns the existing interpreters to try if none is named."""
 
     def environments() -> Iterator[Path]:
         for variable in ("VIRTUAL_ENV", "CONDA_PREFIX"):
@@ -151,7 +153,7 @@ def _candidates(project: Project | None) -> list[Path]:
 
 @dataclass(frozen=True)
 class _Found:
-    """The version of an interpreter's torch (None without one), and what keeps it from being the one that is meant."""
+    """The version of an interpreter's torch (None without torch), and the reason why it does not qualify."""
 
     torch: str | None
     problem: str
@@ -169,7 +171,7 @@ def _look_at(python: Path, project: Project | None, modules: Sequence[str]) -> _
     if missing := [name for name, version in versions.items() if version is None]:
         return _Found(torch, f"it has no module {missing[0]}")
     if torch and minor and not torch.startswith(f"{minor}."):
-        return _Found(torch, f"torch {torch}, and the project is for {minor}")
+        return _Found(torch, f"it has torch {torch}, and the project needs {minor}")
     return _Found(torch, "")
 
 
@@ -194,10 +196,10 @@ def ask(
 
     Args:
         python: the interpreter.
-        module: its name.
-        arguments: what its ``report`` takes.
-        time_limit: in seconds; then the process is killed. None for no limit.
-        variables: environment variables to set, or to take away where the value is None.
+        module: the name of the module.
+        arguments: the arguments of its ``report``.
+        time_limit: seconds until the process is killed. None for no limit.
+        variables: environment variables to set; None as a value removes the variable.
 
     Raises:
         UserError: the interpreter cannot be started.
@@ -207,7 +209,7 @@ def ask(
         environment.pop(name, None)
         if value is not None:
             environment[name] = value
-    # A folder of its own: nothing that lies about can be imported by accident, and core dumps go with it.
+    # In a new folder no other files can be imported by accident, and core dumps are deleted with it.
     with tempfile.TemporaryDirectory(prefix="torch-backend-") as name:
         folder = Path(name)
         out, log = folder / "out", folder / "log"
@@ -223,7 +225,7 @@ def ask(
             *arguments,
         ]
         try:
-            # Into a file: a pipe stays open as long as any grandchild lives, whatever the time limit.
+            # Not a pipe: a pipe stays open while any grandchild lives, even after the time limit.
             with log.open("wb") as errors:
                 done = subprocess.run(
                     command,
@@ -257,7 +259,7 @@ def _describe(code: int) -> str:
 
 
 def _read_items(path: Path) -> list[Any]:
-    """Reads what was reported; a last line that the process did not live to finish is left out."""
+    """Reads the reported items. An incomplete last line of a process that died is ignored."""
     if not path.exists():
         return []
     lines = path.read_text(encoding="utf-8").split("\n")

@@ -1,4 +1,4 @@
-"""A rendered project as it lies on disk: what it was asked, and where its parts are."""
+"""A rendered project on disk: its answers and the paths of its parts."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class Project:
 
     Attributes:
         root: the folder with the answers file.
-        answers: what the answers file holds, copier's own entries included.
+        answers: the content of the answers file, including copier's own entries.
     """
 
     root: Path
@@ -26,17 +26,17 @@ class Project:
 
     @classmethod
     def find(cls, start: Path) -> Project:
-        """Finds the project that a folder is in, looking upwards.
+        """Finds the project that contains a folder.
 
         Raises:
-            UserError: there is none, or its answers cannot be read.
+            UserError: there is no project, or its answers cannot be read.
         """
         start = start.absolute()
         root = next((folder for folder in (start, *start.parents) if (folder / ANSWERS_FILE).is_file()), None)
         if root is None:
             raise UserError(
-                f"{start} is not in a project made from the template: there is no {ANSWERS_FILE} there or above. "
-                "Change to the project's folder, or name it with --project.",
+                f"{start} is not in a project made from the template: neither this folder nor a folder above it has "
+                f"a file {ANSWERS_FILE}. Change to the project's folder, or name it with --project.",
                 2,
             )
         try:
@@ -44,17 +44,17 @@ class Project:
         except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
             raise UserError(f"{root / ANSWERS_FILE} cannot be read ({error}); restore it from git.", 2) from error
         if not isinstance(answers, dict) or not isinstance(answers.get("device_name"), str):
-            raise UserError(f"{root / ANSWERS_FILE} holds no answers; restore it from git.", 2)
+            raise UserError(f"{root / ANSWERS_FILE} contains no answers; restore it from git.", 2)
         return cls(root, answers)
 
     @property
     def device_name(self) -> str:
-        """The device's name in PyTorch."""
+        """The name of the device in PyTorch."""
         return str(self.answers["device_name"])
 
     @property
     def package_name(self) -> str:
-        """The Python package."""
+        """The name of the Python package."""
         return str(self.answers["package_name"])
 
     @property
@@ -64,10 +64,10 @@ class Project:
 
     @property
     def template_address(self) -> str | None:
-        """Where the template came from; None in a project that was rendered without it."""
+        """The address of the template; None if the project does not record it."""
         return self.answers.get("_src_path")
 
     @property
     def template_version(self) -> str | None:
-        """The template's version, as git describes it; None if it is not known."""
+        """The template's version, as git describes it; None if the project does not record it."""
         return self.answers.get("_commit")

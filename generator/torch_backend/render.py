@@ -1,4 +1,4 @@
-"""Renders the template. The only module that touches copier, never with unsafe=True."""
+"""Renders the template. Only this module uses copier, and never with unsafe=True."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ SUFFIX = ".jinja"
 
 
 def explain(error: BaseException) -> UserError:  # noqa: PLR0911 -- one for each kind of error
-    """Turns what copier raises into a sentence for the user."""
+    """Turns an exception of copier into a message for the user."""
     text = str(error)
     if isinstance(error, ProcessExecutionError):
         lines = str(error.stderr or error.stdout).strip().splitlines()
         return UserError(f"git cannot read the template: {lines[-1] if lines else f'exit code {error.retcode}'}", 2)
     if isinstance(error, InteractiveSessionError):
         return UserError(
-            "There is no terminal to ask on: give --defaults, and answers as options (of update: --data).", 2
+            "There is no terminal for questions: pass --defaults and answers as options (--data with update).", 2
         )
     if isinstance(error, (CopierAnswersInterrupt, KeyboardInterrupt)):
         return UserError("Interrupted; nothing was written.", 130)
@@ -55,18 +55,18 @@ def copy(
     ref: str | None = None,
     suggestions: Mapping[str, Any] | None = None,
 ) -> None:
-    """Renders into a folder that does not exist or is empty; asks what is missing unless ``defaults`` is set.
+    """Renders into a folder that does not exist or is empty.
 
     Args:
         source: the template, or its address.
         target: the folder.
-        answers: answers that are not asked.
-        defaults: take the default for what ``answers`` does not hold.
+        answers: answers to questions, which are then not asked.
+        defaults: use the defaults of all other questions instead of asking them.
         ref: version of the template.
-        suggestions: defaults that take the place of the template's.
+        suggestions: defaults that replace those of the template.
 
     Raises:
-        UserError: an answer is refused, or the template is broken; the target is left as it was.
+        UserError: an answer is refused, or the template is broken; the target is unchanged.
     """
     address = str(source.root) if isinstance(source, Source) else source
     try:
@@ -87,7 +87,7 @@ def copy(
 
 
 def record_origin(project: Path, address: str, version: str) -> None:
-    """Writes down where the template is, and which version of it was rendered, in place of what copier saw of it."""
+    """Replaces the template's address and version in the answers file, which copier took from a copy."""
     path = project / ANSWERS_FILE
     text = re.sub(r"^(_src_path|_commit):.*\n( .*\n)*", "", path.read_text(encoding="utf-8"), flags=re.MULTILINE)
     heading, answers = text.split("\n", 1)

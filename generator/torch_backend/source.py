@@ -38,12 +38,12 @@ class Versions:
 
     @property
     def address(self) -> str:
-        """What projects record as the place of their template."""
+        """The address that projects record for their template."""
         return self.home or str(self.bundle)
 
     @staticmethod
     def is_packaged(address: str) -> bool:
-        """True if an address is that of such a file, in this environment or in one that is gone."""
+        """Returns whether an address names such a file, in this environment or in a deleted one."""
         return Path(address).parts[-3:] == ("torch_backend", "bundled", "versions.bundle")
 
 
@@ -60,23 +60,23 @@ class Source:
 
     @cached_property
     def config(self) -> dict[str, Any]:
-        """What copier.yml holds."""
+        """The content of copier.yml."""
         loaded: dict[str, Any] = yaml.safe_load((self.root / "copier.yml").read_text(encoding="utf-8"))
         return loaded
 
     @property
     def variables(self) -> list[str]:
-        """Every name that a template file may use: questions and derived values."""
+        """The names that a template file may use: questions and derived values."""
         return [name for name in self.config if not name.startswith("_")]
 
     @property
     def questions(self) -> dict[str, dict[str, Any]]:
-        """What a user may answer, in the order in which it is asked."""
+        """The questions, in the order in which they are asked."""
         return {name: self.config[name] for name in self.variables if self.config[name].get("when") is not False}
 
     @cached_property
     def versions(self) -> Versions | None:
-        """The history that came with an installed package; None in a checkout, and if it was built without."""
+        """The history in an installed package; None in a checkout, and in a package that was built without it."""
         bundle, origin = self.root / "versions.bundle", self.root / "origin.json"
         if not bundle.is_file() or not origin.is_file():
             return None
@@ -84,7 +84,7 @@ class Source:
         return Versions(bundle, made_from["version"], made_from["address"])
 
     def git(self, *arguments: str) -> str | None:
-        """Output of a git command in the template's repository; None if it fails or there is no repository."""
+        """Returns the output of a git command in the template's repository; None if it fails."""
         try:
             done = subprocess.run(
                 ["git", "-C", str(self.root), *arguments], capture_output=True, text=True, check=False
@@ -94,7 +94,7 @@ class Source:
         return done.stdout.strip() if done.returncode == 0 else None
 
     def is_clean_checkout(self) -> bool:
-        """True if what lies in the folder is exactly a commit, so that `copier update` can find it again."""
+        """Returns whether the folder's content equals a commit. `copier update` can then find this version."""
         top = self.git("rev-parse", "--show-toplevel")
         if top is None or Path(top) != self.root or self.git("rev-parse", "--verify", "HEAD") is None:
             return False
@@ -102,10 +102,10 @@ class Source:
 
     @contextmanager
     def snapshot(self, template: Path | None = None) -> Iterator[Source]:
-        """Copies the template as it lies in the folder; of a git checkout, copier would take the last tag instead.
+        """Copies the template from the work tree, because copier would use the last tag of a git checkout.
 
         Args:
-            template: another folder to take the place of ``template/``.
+            template: another folder that replaces ``template/``.
         """
         with tempfile.TemporaryDirectory(prefix="torch-backend-") as folder:
             root = Path(folder)
@@ -119,25 +119,25 @@ class Source:
 
 
 def find_source() -> Source:
-    """Finds the template: inside the installed package, or in the checkout that this package is run from."""
+    """Finds the template in the installed package, or in the checkout that contains this package."""
     here = Path(__file__).resolve()
     for root in (here.parent / "bundled", here.parents[2]):
         if (root / "copier.yml").exists() and (root / "template").is_dir():
             return Source(root)
-    raise UserError("The template is not there: run from a checkout, or give its address with --template.", 2)
+    raise UserError("There is no template: run from a checkout, or give its address with --template.", 2)
 
 
 @cache
 def template_module(path: str) -> ModuleType:
-    """Runs a Python file of the template, so that what projects and this command both need is written once.
+    """Imports a Python file of the template, so that projects and this command share its code.
 
     Args:
-        path: the file in ``template/``; one that is copied as it is, and imports the standard library alone.
+        path: the file in ``template/``. It has no placeholders and imports only the standard library.
     """
     file = find_source().template / path
     module = ModuleType(f"torch_backend.template.{file.stem}")
     module.__file__ = str(file)
     sys.modules[module.__name__] = module  # where dataclasses look
-    # Not through importlib: that would leave compiled files in the template.
+    # Not with importlib, which would write compiled files into the template.
     exec(compile(file.read_text(encoding="utf-8"), file, "exec"), module.__dict__)
     return module

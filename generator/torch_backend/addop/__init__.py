@@ -1,1 +1,1 @@
-"""Gives a project a kernel for an operator: a C++ file, its lines in the list of operators, and a test."""
+"""Adds a kernel for an operator to a project: a C++ file, lines in the list of operators, and a test."""

@@ -1,4 +1,4 @@
-"""Adds operators to a project: all of them or none."""
+"""Adds operators to a project, either all of them or none."""
 
 from __future__ import annotations
 
@@ -32,13 +32,13 @@ class Added:
 
     Attributes:
         name: the operator, such as ``gelu``.
-        functions: the overloads that have a kernel now.
-        left: overloads that PyTorch makes of others.
-        unserved: overloads without a kernel on the CPU that could serve as a reference.
+        functions: the overloads that now have a kernel.
+        left: overloads that PyTorch computes from others.
+        unserved: overloads that get no kernel, because the CPU has no kernel to use as a reference.
         kernel: the C++ file.
-        test: the test.
-        opinfos: entries of PyTorch's database that the test takes samples from.
-        samples: the number of other samples that it has, made from the schemas.
+        test: the test file.
+        opinfos: entries of PyTorch's database whose samples the test uses.
+        samples: the number of further samples, which are made from the schemas.
     """
 
     name: str
@@ -51,13 +51,13 @@ class Added:
     samples: int
 
     def to_json(self) -> dict[str, Any]:
-        """The same as plain values."""
+        """Returns the same data as plain values."""
         return asdict(self) | {"kernel": self.kernel.as_posix(), "test": self.test.as_posix()}
 
 
 @dataclass
 class _Plan:
-    """Files to be written, nothing of which is on disk yet."""
+    """Files to write; none of them is on disk yet."""
 
     new: dict[Path, str] = field(default_factory=dict)
     added: list[Added] = field(default_factory=list)
@@ -71,15 +71,15 @@ def add_operators(project: Project, names: list[str], python: Path | None = None
         python: an interpreter with the project's torch; None to look for one.
 
     Returns:
-        What was added, and the interpreter whose torch was asked.
+        The added operators, and the interpreter whose torch described them.
 
     Raises:
-        UserError: an operator is unknown, needs no kernel or has one, a file is there already, or cannot be written.
+        UserError: an operator is unknown, needs no kernel or has one, or a file exists or cannot be written.
             Nothing is written then.
     """
     if missing := [path.as_posix() for path in NEEDED if not (project.root / path).is_file()]:
         raise UserError(
-            f"{project.root} has no {', '.join(missing)}: update it to the present template (copier update)."
+            f"{project.root} has no {', '.join(missing)}: update it to the present template (torch-backend update)."
         )
     require_list(project)
     python = python_with_schemas(project, python)
@@ -105,11 +105,11 @@ def _plan(project: Project, operators: list[dict[str, Any]]) -> _Plan:
         schemas = [function["schema"] for function in functions_of(operator)]
         for schema in schemas:
             if schema in present:
-                problems.append(f"aten::{schema} has a kernel already, in {present[schema]}: change it there.")
+                problems.append(f"aten::{schema} already has a kernel, in {present[schema]}: change that kernel.")
             present[schema] = kernel.as_posix()
         for path in (kernel, test):
             if (project.root / path).exists() or path in plan.new:
-                problems.append(f"{path.as_posix()} is there already: move it away or add the operator by hand.")
+                problems.append(f"{path.as_posix()} already exists: move it away or add the operator by hand.")
         plan.new[kernel] = kernel_source(project, operator)
         plan.new[test] = test_source(operator, kernel.name)
         opinfos = [opinfo["name"] for opinfo in operator["opinfos"]]
@@ -122,7 +122,7 @@ def _plan(project: Project, operators: list[dict[str, Any]]) -> _Plan:
 
 
 def _write(project: Project, new: dict[Path, str], listed: str, python: Path) -> None:
-    """Writes new files and the list, and the page of what is to be ported; takes everything back if one step fails."""
+    """Writes new files, the list, and the porting page; undoes everything if one step fails."""
     with ExitStack() as undo:
         try:
             for path, text in new.items():
@@ -136,7 +136,7 @@ def _write(project: Project, new: dict[Path, str], listed: str, python: Path) ->
                 subprocess.run([str(python), str(project.root / PORTING)], check=True, capture_output=True, text=True)
         except (OSError, subprocess.CalledProcessError) as error:
             reason = getattr(error, "stderr", None) or error
-            raise UserError(f"{project.root} cannot be changed, and is as it was: {reason}") from error
+            raise UserError(f"{project.root} cannot be changed: {reason}. Nothing was changed.") from error
         undo.pop_all()
 
 
@@ -147,12 +147,12 @@ def _replace(path: Path, text: str, undo: ExitStack) -> None:
 
 
 def summary(added: Added) -> str:
-    """Says what was added for an operator, and what was not."""
+    """Describes the files and overloads that were added for an operator, and the overloads that were not."""
     lines = [f"aten::{added.name}: {', '.join(added.functions)}"]
     if added.left:
-        lines.append(f"  PyTorch makes {', '.join(added.left)} of other operators: no kernel needed")
+        lines.append(f"  PyTorch computes {', '.join(added.left)} from other operators: no kernel needed")
     if added.unserved:
-        lines.append(f"  {', '.join(added.unserved)} left out: the CPU has no kernel that could stand in for yours")
+        lines.append(f"  omitted {', '.join(added.unserved)}: the CPU has no kernel to use as a reference")
     lines.append(f"  wrote {added.kernel.as_posix()}")
     tested = [f"PyTorch's samples for {', '.join(added.opinfos)}"] if added.opinfos else []
     tested += [f"{added.samples} samples made from the schemas"] if added.samples else []
@@ -172,15 +172,15 @@ def build_steps(python: Path, added: list[Added]) -> list[list[str]]:
 
 
 def run_steps(project: Project, steps: list[list[str]], *, to_stderr: bool = False) -> None:
-    """Runs commands in the project's folder, their output going to the terminal.
+    """Runs commands in the project's folder. Their output goes to the terminal.
 
     Args:
         project: the project.
         steps: the commands.
-        to_stderr: keep the standard output free, for JSON.
+        to_stderr: write the output to stderr, so that stdout has only JSON.
 
     Raises:
-        UserError: one failed. The files stay.
+        UserError: a command failed. The files stay.
     """
     for step in steps:
         done = subprocess.run(step, cwd=project.root, stdout=sys.stderr if to_stderr else None, check=False)

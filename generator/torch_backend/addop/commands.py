@@ -15,18 +15,20 @@ from .adding import add_operators, build_steps, run_steps, summary
 
 @click.command("add-op")
 @click.argument("operators", nargs=-1, required=True, metavar="OPERATOR...")
-@click.option("--project", "folder", type=click.Path(path_type=Path), default=Path(), help="Folder in the project.")
+@click.option("--project", "folder", type=click.Path(path_type=Path), default=Path(), help="Folder of the project.")
 @click.option(
-    "--python", type=click.Path(path_type=Path), help="Interpreter with the project's torch; default: as for status."
+    "--python",
+    type=click.Path(path_type=Path),
+    help="Interpreter with the project's torch; default: the same as of status.",
 )
-@click.option("--build", is_flag=True, help="Also build the project for that interpreter, and run the new tests.")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON, for scripts; what a build prints goes to stderr.")
+@click.option("--build", is_flag=True, help="Build the project for that interpreter, and run the new tests.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON, for scripts; the output of a build goes to stderr.")
 def add_op_command(operators: tuple[str, ...], folder: Path, python: Path | None, build: bool, as_json: bool) -> None:
-    """Give a project a kernel for each OPERATOR, with its entries in the list of operators and a test.
+    """Add a kernel for each OPERATOR to a project, with entries in the list of operators and a test.
 
     An OPERATOR is a whole family, such as gelu or sum, or one overload with its in-place and out variants, such as
-    add.Tensor. The kernel has the right signatures and computes the right numbers, by PyTorch's CPU kernel; the place
-    for the device's own code is marked PORTING. No file is overwritten, and if anything fails, nothing is written.
+    add.Tensor. The kernel has the right signatures and computes correct values with PyTorch's CPU kernel. PORTING marks
+    the place for the device's code. No file is overwritten. If a step fails, nothing is written.
     """
     project = Project.find(folder)
     added, interpreter = add_operators(project, list(operators), python)

@@ -22,7 +22,7 @@ NOTES = {
 
 
 def environment() -> jinja2.Environment:
-    """What the files of this package are rendered with."""
+    """Returns the Jinja environment for the files of this package."""
     result = jinja2.Environment(
         undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True, keep_trailing_newline=True
     )

@@ -8,7 +8,7 @@ from .kernel import environment, functions_of, read
 
 LINE_LENGTH = 120
 
-# What tests by PyTorch's database check, and the mark of the entries that can be.
+# Check of the tests with PyTorch's database -> the key of the entries that support it.
 CHECKS = {
     "values": "values",
     "gradients": "gradients",
@@ -46,7 +46,7 @@ def test_source(operator: dict[str, Any], file: str) -> str:
 
 
 def _sample(sample: dict[str, Any]) -> str:
-    """Returns an entry of SAMPLES, in one line if it is short enough, as the formatter wants it."""
+    """Returns an entry of SAMPLES in the form of the formatter: one line if it is short enough."""
     arguments = sample["arguments"]
     line = f'    ("{sample["op"]}", lambda device: given({", ".join(arguments)})),'
     if len(line) <= LINE_LENGTH:
@@ -56,10 +56,10 @@ def _sample(sample: dict[str, Any]) -> str:
 
 
 def _checks(opinfos: list[dict[str, Any]]) -> list[dict[str, str]]:
-    """Returns the checks that any entry is fit for, each with the text of its list of entries."""
+    """Returns the checks that any entry supports, each with the text of its list of entries."""
     checks = []
     for name, mark in CHECKS.items():
-        # A backward is exercised by nothing but the gradients of its forward.
+        # Only the gradients of a forward test its backward.
         fit = [opinfo[mark] and (opinfo["forward"] or name == "gradients") for opinfo in opinfos]
         if any(fit):
             chosen = ", ".join(f"OPERATORS[{number}]" for number, yes in enumerate(fit) if yes)

@@ -13,10 +13,10 @@ USER = Path("csrc") / "fallback" / "RegisterEmulated.cpp"
 
 
 def require_list(project: Project) -> None:
-    """Checks that the project has a list that takes entries for kernels of its own.
+    """Checks that the project has a list with entries for native kernels.
 
     Raises:
-        UserError: there is none, or the project's template is too old to have such entries.
+        UserError: there is no list, or the project's template is too old for such entries.
     """
     user = project.root / USER
     if (
@@ -26,14 +26,14 @@ def require_list(project: Project) -> None:
     ):
         raise UserError(
             f"{project.root} was made from a version of the template whose {LIST.as_posix()} has no NATIVE entries. "
-            "Update it first: copier update."
+            "Update it first: torch-backend update."
         )
 
 
 def with_native(project: Project, functions: list[tuple[str, str]]) -> str:
-    """Returns the text of the list with operators marked as the device's own.
+    """Returns the text of the list with operators marked as native.
 
-    The line of an operator that was emulated is changed where it stands; the others go to the end.
+    The line of an emulated operator is replaced; other operators are appended.
 
     Args:
         functions: pairs of the name in the schema and the name in at::_ops.

@@ -1,4 +1,4 @@
-"""What the project's torch says of operators."""
+"""Reads the description of operators from the project's torch."""
 
 from __future__ import annotations
 
@@ -12,24 +12,24 @@ from torch_backend.project import Project
 
 
 def python_with_schemas(project: Project, chosen: Path | None) -> Path:
-    """Returns an interpreter whose torch is of the project's release series, and can be asked for its schemas.
+    """Returns an interpreter with torch of the project's release series and the modules to read its schemas.
 
     Raises:
-        UserError: there is none.
+        UserError: there is no such interpreter.
     """
     return require_python(project, chosen, ["torchgen", "yaml"], "Operators are looked up in", "pyyaml")
 
 
 def describe(python: Path, names: list[str]) -> dict[str, dict[str, Any]]:
-    """Returns for each name what ``inside/schemas`` reports of it.
+    """Returns the report of ``inside/schemas`` for each name.
 
     Raises:
-        UserError: it could not be asked.
+        UserError: the process failed.
     """
     outcome = _ask(python, *names)
     if not outcome.crashed:
         return _answers(python, outcome)
-    # Some of the CPU's kernels do not survive arguments that were made from a schema: leave those without samples.
+    # Some CPU kernels crash with arguments that were made from a schema: these operators get no samples.
     answers: dict[str, dict[str, Any]] = {}
     for name in names:
         outcome = _ask(python, name)

@@ -7,7 +7,7 @@ from typing import Any
 
 from torch_backend.maintenance.reserved import WORDS
 
-# What an operator can be called and a function cannot: keywords, and what the generated files call.
+# Names of operators that a function cannot have: keywords, and functions that the generated files call.
 _RESERVED = {
     "functional",
     "inPlace",

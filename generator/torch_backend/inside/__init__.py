@@ -1,1 +1,1 @@
-"""What runs in the Python that `torch-backend` asks, see ``interpreter``: needs torch and the standard library."""
+"""Modules that run in the project's Python, see ``interpreter``. They need torch and the standard library."""

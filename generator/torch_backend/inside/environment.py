@@ -1,4 +1,4 @@
-"""Describes a Python: headers, torch, installed packages, backends. Nothing of a backend is loaded."""
+"""Describes a Python: headers, torch, installed packages, backends. It loads no backend."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def report(package: str = "") -> Iterator[tuple[str, Any]]:
     """Yields facts by name.
 
     Args:
-        package: the package of a backend, to look for in more detail; empty for none.
+        package: the package of a backend to describe in detail; empty for none.
     """
     yield "python", _python()
     yield "versions", {name: _version(name) for name in TOOLS}
@@ -55,7 +55,7 @@ def _normal(name: str) -> str:
 
 
 def _backends() -> list[dict[str, Any]]:
-    """Every entry point of every distribution on the path, also where one hides another of the same name."""
+    """Lists the entry points of all distributions on the path, including distributions that others hide."""
     found = []
     for distribution in metadata.distributions():
         for entry in distribution.entry_points:
@@ -75,14 +75,14 @@ def _backends() -> list[dict[str, Any]]:
 
 
 def _package(package: str) -> dict[str, Any]:
-    """Where a package is imported from, and which distributions say that they hold it."""
+    """Describes where a package is imported from, and which distributions contain it."""
     installs = []
     for distribution in metadata.distributions():
         if _normal(str(distribution.metadata["Name"])) == _normal(package):
             installs.append({"version": distribution.version, "folder": str(distribution.locate_file(""))})
     owners = metadata.packages_distributions().get(package, []) if sys.version_info >= (3, 10) else []
     spec = importlib.util.find_spec(package)
-    # A folder of that name without __init__.py would also be found.
+    # Without an origin it is only a folder of that name without __init__.py.
     folder = Path(spec.origin).parent if spec and spec.origin else None
     library = _library(package, folder)
     return {
@@ -96,7 +96,7 @@ def _package(package: str) -> dict[str, Any]:
 
 
 def _library(package: str, folder: Path | None) -> Path | None:
-    """The compiled module, which an editable install keeps elsewhere than the Python files."""
+    """Finds the compiled module. An editable install keeps it apart from the Python files."""
     folders = [folder] if folder else []
     folders += [Path(entry, package) for entry in sys.path if entry]
     for candidate in folders:
@@ -107,7 +107,7 @@ def _library(package: str, folder: Path | None) -> Path | None:
 
 
 def _built(package: str, library: Path) -> float:
-    """When the package was built last, in seconds since 1970: not every library is linked anew by every build."""
+    """Returns the time of the last build. A build may link only some libraries, so the newest file counts."""
     files = [library, *library.parent.joinpath("lib").glob("*")]
     try:
         listed = metadata.distribution(package).files or []
@@ -127,7 +127,7 @@ def _built_for(folder: Path) -> str | None:
 
 
 def _torch() -> dict[str, Any]:
-    """Imports torch, without any backend."""
+    """Imports torch without any backend."""
     os.environ["TORCH_DEVICE_BACKEND_AUTOLOAD"] = "0"
     try:
         import torch

@@ -1,4 +1,4 @@
-"""Says which modules a Python has, without importing them."""
+"""Reports which modules a Python has, without importing them."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from importlib.util import find_spec
 
 
 def report(*modules: str) -> Iterator[tuple[str, str | None]]:
-    """Yields each name and the version of the package of that name ("": unknown); None if there is no such module."""
+    """Yields each name with its package's version ("" if unknown), or with None if there is no such module."""
     for name in modules:
         try:
             yield name, None if find_spec(name) is None else version(name)

@@ -1,4 +1,4 @@
-"""Loads a backend and asks PyTorch, one registration after the other, whether it is there and answers."""
+"""Loads a backend and checks its registrations in PyTorch one by one."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ KERNELS = (
 
 
 class MissingError(Exception):
-    """Something is not registered; the text says what."""
+    """A registration is missing; the text names it."""
 
 
 class SkippedError(Exception):
-    """A check has no object; the text says why."""
+    """A check does not apply; the text says why."""
 
 
 def report(package: str, device: str) -> Iterator[tuple[str, str, str]]:
@@ -68,12 +68,12 @@ def report(package: str, device: str) -> Iterator[tuple[str, str, str]]:
             state, text = "missing", first if isinstance(error, MissingError) else f"{type(error).__name__}: {first}"
             if name == "import" or (name == "autoload" and "torch" not in sys.modules):
                 yield name, state, text
-                return  # nothing that follows could be asked
+                return  # the checks that follow need the import
         yield name, state, text
 
 
 def _autoload(package: str, device: str) -> str:
-    """As users have it, `import torch` and nothing else."""
+    """Loads the backend as users do, with `import torch` only."""
     if os.environ.get("TORCH_DEVICE_BACKEND_AUTOLOAD") == "0":
         raise SkippedError("switched off by TORCH_DEVICE_BACKEND_AUTOLOAD=0 in the environment")
     try:
@@ -111,7 +111,7 @@ def _module(device: str) -> str:
 
     module = getattr(torch, device, None)
     if module is None:
-        raise MissingError(f"torch.{device} is not there")
+        raise MissingError(f"torch.{device} does not exist")
     absent = [name for name in FUNCTIONS if not hasattr(module, name)]
     if absent:
         raise MissingError(f"torch.{device} has no {', '.join(absent)}")
@@ -145,7 +145,7 @@ def _devices() -> int:
 
 def _need_device() -> None:
     if _devices() == 0:
-        raise SkippedError("there is no device to try it on (device_count() is 0)")
+        raise SkippedError("this check needs a device, and device_count() is 0")
 
 
 def _allocator(device: str) -> str:
@@ -159,7 +159,7 @@ def _allocator(device: str) -> str:
         raise
     _need_device()
     storage = torch.UntypedStorage(1024, device=device)
-    return f"gave {storage.nbytes()} bytes on {storage.device}"
+    return f"allocated {storage.nbytes()} bytes on {storage.device}"
 
 
 def _generator(device: str) -> str:
@@ -192,7 +192,7 @@ def _autocast(device: str) -> str:
     import torch
 
     if not torch._C._dispatch_has_backend_fallback(torch._C.DispatchKey.AutocastPrivateUse1):
-        raise MissingError("no operator falls through the key AutocastPrivateUse1")
+        raise MissingError("no fallthrough is registered for the key AutocastPrivateUse1")
     with torch.autocast(device):
         return f"to {torch.get_autocast_dtype(device)} by default"
 
@@ -206,8 +206,8 @@ def _stream(device: str) -> str:
     event.record(stream)
     stream.synchronize()
     if not event.query():
-        raise MissingError("an event that was waited for says that it has not happened")
-    return "a stream is made, an event recorded and waited for"
+        raise MissingError("an event is not complete after its stream was synchronized")
+    return "created a stream, recorded an event, waited for it"
 
 
 def _pinned() -> str:
@@ -215,8 +215,8 @@ def _pinned() -> str:
 
     _need_device()
     if not torch.ones(4).pin_memory().is_pinned():
-        raise MissingError("pin_memory() gives memory that is not pinned")
-    return "host memory can be pinned"
+        raise MissingError("pin_memory() returns memory that is not pinned")
+    return "pinned host memory"
 
 
 def _first_tensor(device: str) -> str:
@@ -226,5 +226,5 @@ def _first_tensor(device: str) -> str:
     x = torch.arange(4.0).to(device)
     y = (x + 1).sum().item()
     if y != 10:
-        raise MissingError(f"0 + 1 + 2 + 3, with one added to each, is 10, not {y}")
-    return "copied there, added to, summed up and read back"
+        raise MissingError(f"(arange(4) + 1).sum() is {y}, not 10")
+    return "copied a tensor to the device, added, summed, and read the result"

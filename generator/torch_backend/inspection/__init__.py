@@ -1,1 +1,1 @@
-"""What is there: tools and packages that a build needs, and how far a project's port is."""
+"""Inspects a machine and a project: requirements of a build, progress of a port, states of operators."""

@@ -1,5 +1,5 @@
 # ruff: noqa: D301  click reads the \b in the docstrings
-"""The commands that look at a project: doctor, status, list-ops; and the completion of commands in a shell."""
+"""The commands that inspect a project: doctor, status, list-ops; and shell completion."""
 
 from __future__ import annotations
 
@@ -33,14 +33,14 @@ def _common_options(command: Callable[..., Any]) -> Callable[..., Any]:
             "folder",
             type=click.Path(exists=True, file_okay=False, path_type=Path),
             metavar="DIR",
-            help="The project's folder, or one in it; default: the current one.",
+            help="The project's folder or a folder in it; default: the current folder.",
         ),
         click.option(
             "--python",
             type=click.Path(path_type=Path),
             metavar="FILE",
-            help="The Python with torch and the built package; default: the first that has the project's torch, of the "
-            "one that runs this command, that of the active environment, and that of the project's .venv.",
+            help="The Python with torch and the built package. Default: the first of these that has the project's "
+            "torch: this command's Python, the active environment's Python, the Python of the project's .venv.",
         ),
         click.option("--json", "as_json", is_flag=True, help="Print JSON, for scripts."),
         click.option(
@@ -49,7 +49,7 @@ def _common_options(command: Callable[..., Any]) -> Callable[..., Any]:
             default=120,
             show_default=True,
             metavar="SECONDS",
-            help="For each process that is started.",
+            help="Time limit of each started process.",
         ),
     )
     for option in reversed(options):
@@ -64,20 +64,20 @@ def _print_json(value: Any) -> None:
 @click.command()
 @_common_options
 def doctor(folder: Path | None, python: Path | None, as_json: bool, time_limit: float) -> None:
-    """Check what a build needs, and what a built backend registers.
+    """Check the requirements of a build and the registrations of a built backend.
 
-    Looks at the compiler, CMake and Ninja, Python and its headers, torch, and other backends that are installed; says
-    how to mend what is wrong. In a project it compares with what that project needs. If its package is installed, it
-    also loads it in a process of its own, and names the registration that is missing: device module, guard, hooks,
-    allocator, generator, kernels.
+    Checks the compiler, CMake and Ninja, Python and its headers, torch, and other installed backends. Each finding says
+    how to fix it. In a project, the requirements are those of the project. If the project's package is installed, the
+    command also loads it in a separate process and names missing registrations: device module, guard, hooks, allocator,
+    generator, kernels.
 
     \b
     Examples:
-      torch-backend doctor                            in a project, or anywhere before there is one
+      torch-backend doctor                            in a project or outside of one
       torch-backend doctor --python .venv/bin/python  for another environment
       torch-backend doctor --json | jq '.checks[] | select(.state == "fail")'
 
-    Exit code: 0 if nothing fails (warnings do not count), 1 if something does, 2 if the command is used wrongly.
+    Exit code: 0 if no check fails (warnings do not count), 1 if a check fails, 2 if the command is used wrongly.
     """
     project = _project_or_none(folder)
     interpreter = find_python(project, python)
@@ -86,7 +86,7 @@ def doctor(folder: Path | None, python: Path | None, as_json: bool, time_limit: 
         where = (
             f"the project {project.package_name} in {project.root}" if project else "the environment; not in a project"
         )
-        click.echo(f"Looking at {where}")
+        click.echo(f"Checking {where}")
     for check in diagnose(project, interpreter, time_limit):
         if not as_json:
             if not checks or checks[-1].group != check.group:
@@ -110,7 +110,7 @@ def doctor(folder: Path | None, python: Path | None, as_json: bool, time_limit: 
 
 
 def _project_or_none(folder: Path | None) -> Project | None:
-    """The project; None outside of one, unless a folder was named."""
+    """Returns the project, or None outside of a project if no folder was named."""
     if folder is not None:
         return Project.find(folder)
     try:
@@ -123,26 +123,26 @@ def _project_or_none(folder: Path | None) -> Project | None:
 
 @click.command()
 @_common_options
-@click.option("--static", is_flag=True, help="Read the sources only; do not load the built package.")
-@click.option("-v", "--verbose", is_flag=True, help="Name each function, and give each tag's whole text.")
+@click.option("--static", is_flag=True, help="Only read the sources; do not load the built package.")
+@click.option("-v", "--verbose", is_flag=True, help="List each function, and print the whole text of each tag.")
 def status(
     folder: Path | None, python: Path | None, as_json: bool, time_limit: float, static: bool, verbose: bool
 ) -> None:
-    """Say how far a port is.
+    """Report the progress of a port.
 
     \b
-    Seam       functions in csrc/device that still use the emulated SDK, or are not written yet, by file
-    PORTING:   the tags left in the sources, each a place to replace; delete the tag when it is done
-    Operators  native, emulated, on the CPU: as the sources register them, and as the built package has them
+    Seam       functions in csrc/device that still use the emulated SDK or are not written, by file
+    PORTING:   tags left in the sources; each marks a place to replace, delete the tag when you have ported it
+    Operators  native, emulated, on the CPU: in the sources, and in the built package
 
-    Also the template's version, the features and the torch versions of the project.
+    Also prints the template's version, the features and the torch versions of the project.
 
     \b
     Examples:
       torch-backend status --static      without loading the package
       torch-backend status --json | jq .seam.emulated
 
-    Exit code: 0, or 2 if there is no project. A package that is not built or does not load is reported.
+    Exit code: 0, or 2 if there is no project. The report says if the package is not built or does not load.
     """
     project = Project.find(folder or Path.cwd())
     found = read_status(project, None if static else find_python(project, python), time_limit)
@@ -152,7 +152,7 @@ def status(
         print_status(found, verbose=verbose)
 
 
-# The template has the states. It is read when one is given: the other commands do without.
+# The states are read from the template, only when an option needs them.
 
 
 def _check_states(context: click.Context, option: click.Parameter, given: tuple[str, ...]) -> tuple[str, ...]:
@@ -172,10 +172,10 @@ def _complete_state(context: click.Context, option: click.Parameter, incomplete:
     multiple=True,
     callback=_check_states,
     shell_complete=_complete_state,
-    help="Only operators in this state; may be given several times.",
+    help="List only operators in this state; the option can be repeated.",
 )
-@click.option("--summary", is_flag=True, help="Only how many there are in each state.")
-@click.option("-v", "--verbose", is_flag=True, help="Say why, too.")
+@click.option("--summary", is_flag=True, help="Print only the number of operators in each state.")
+@click.option("-v", "--verbose", is_flag=True, help="Print the reason of each state.")
 @_common_options
 def list_ops(
     pattern: str | None,
@@ -190,13 +190,13 @@ def list_ops(
     """List every ATen operator of the installed torch with its state on the device.
 
     PATTERN is an operator (add: all its overloads), an overload (add.Tensor), or has the wildcards * and ? (quote
-    them). The package has to be built and installed: it is loaded in a process of its own and asked.
+    them). The package must be built and installed. The command loads it in a separate process.
 
     \b
-    native     a kernel of the device's own
+    native     the device's own kernel
     emulated   PyTorch's CPU kernel, in place on device memory
     cpu        PyTorch's CPU kernel, with copies to the host and back
-    composite  taken apart by PyTorch into other operators
+    composite  PyTorch computes it from other operators
     none       cannot run on the device
 
     \b
@@ -205,7 +205,7 @@ def list_ops(
       torch-backend list-ops '*softmax*' --state emulated --state cpu
       torch-backend list-ops --summary
 
-    Exit code: 0, 1 if no operator fits or the package does not load, 2 if it is not installed.
+    Exit code: 0, 1 if no operator matches or the package does not load, 2 if it is not installed.
     """
     project = Project.find(folder or Path.cwd())
     found = coverage(project, find_python(project, python), time_limit)
@@ -217,7 +217,7 @@ def list_ops(
             shown["operators"] = {name: asdict(operator) for name, operator in selected.items()}
         _print_json(shown)
     elif summary:
-        click.echo(f"{len(selected)} overloads of torch {found.torch} on {project.device_name}, says {found.source}:")
+        click.echo(f"{len(selected)} overloads of torch {found.torch} on {project.device_name}, from {found.source}:")
         print_counts(counts)
     elif selected:
         print_operators(selected, verbose=verbose)
@@ -231,10 +231,10 @@ def _nothing(found: Coverage, pattern: str | None, only: Sequence[str]) -> str:
     if pattern is None:
         return f"No ATen operator is{in_states}."
     if only and found.select(pattern):
-        return f"{pattern!r} fits {len(found.select(pattern))} overloads, none of them{in_states}."
+        return f"{pattern!r} matches {len(found.select(pattern))} overloads, none of them{in_states}."
     near = found.similar(pattern)
     hint = f" Nearest: {', '.join(near)}." if near else ""
-    return f"No ATen operator of torch {found.torch} fits {pattern!r}.{hint}"
+    return f"No ATen operator of torch {found.torch} matches {pattern!r}.{hint}"
 
 
 @click.command()

@@ -1,4 +1,4 @@
-"""Just enough of C++ to say which functions a file defines: comments, literals, braces. No compiler has to be there."""
+"""Finds the functions that a C++ file defines, from comments, literals and braces, without a compiler."""
 
 from __future__ import annotations
 
@@ -20,9 +20,12 @@ _TEMPLATE = re.compile(r"\btemplate\s*<")
 
 @dataclass(frozen=True)
 class Function:
-    """A function with a body: its name (with the classes around it, without namespaces), line from 1, and its code.
+    """A function with a body.
 
-    The code is that from the return type to the closing brace, without comments and the content of literals.
+    Attributes:
+        name: its name with its classes and without namespaces.
+        line: its line; the first line is 1.
+        code: the text from the return type to the closing brace, without comments and the content of literals.
     """
 
     name: str
@@ -36,7 +39,7 @@ def visible(source: str) -> str:
 
 
 def functions(source: str) -> Iterator[Function]:
-    """Finds the functions that a source defines: free ones and members, inline ones included; not lambdas."""
+    """Finds the functions and member functions that a source defines, including inline ones; not lambdas."""
     code = visible(source)
     scopes: list[str] = []  # names of the scopes around; "" for a namespace
     start = position = 0
@@ -71,14 +74,14 @@ def functions(source: str) -> Iterator[Function]:
 
 
 def _is_initialiser(head: str) -> bool:
-    """True if a brace after this opens a value: a default argument, or a member that a constructor initialises."""
+    """Returns whether the next brace opens a value: a default argument, or a member in an initializer list."""
     if head.count("(") > head.count(")"):
         return True
     return re.search(r"\)\s*(noexcept\s*)?:(?!:)", head) is not None and re.search(r"[\w>]\s*$", head) is not None
 
 
 def _without_template(head: str) -> str:
-    """Takes `template <...>` off the front of a declaration."""
+    """Removes `template <...>` from the front of a declaration."""
     while match := _TEMPLATE.search(head):
         depth, position = 1, match.end()
         while position < len(head) and depth:
@@ -89,7 +92,7 @@ def _without_template(head: str) -> str:
 
 
 def _class_name(rest: str) -> str:
-    """The last word before the bases: there may be macros and attributes in front."""
+    """Returns the last word before the bases; macros and attributes may precede it."""
     words = re.findall(r"[A-Za-z_]\w*", re.split(r"(?<!:):(?!:)", rest)[0].replace("final", ""))
     return words[-1] if words else ""
 

@@ -18,14 +18,14 @@ STATES = "python/{{ package_name }}/{{ device_name }}/_states.py"
 
 
 def states() -> dict[str, str]:
-    """What each state means, in the order in which a port goes up the list, as the template has it."""
+    """Returns the states of the template with their meanings; a port moves operators towards the first state."""
     found: dict[str, str] = template_module(STATES).STATES
     return found
 
 
 @dataclass(frozen=True)
 class Operator:
-    """How an overload runs: one of ``states()``, and why so."""
+    """How an overload runs: one of ``states()``, and the reason."""
 
     state: str
     reason: str
@@ -33,14 +33,14 @@ class Operator:
 
 @dataclass(frozen=True)
 class Coverage:
-    """Every overload by its full name, such as ``aten::add.Tensor``; of which torch, and who told it."""
+    """Every overload by its full name, such as ``aten::add.Tensor``; the version of torch; the source of the data."""
 
     torch: str
     source: str
     operators: dict[str, Operator]
 
     def select(self, pattern: str | None = None, only: Iterable[str] = ()) -> dict[str, Operator]:
-        """The overloads that fit.
+        """Returns the matching overloads.
 
         Args:
             pattern: a name (``add``: all its overloads), an overload (``add.Tensor``), or either with the wildcards
@@ -55,7 +55,7 @@ class Coverage:
         }
 
     def similar(self, pattern: str) -> list[str]:
-        """Names of operators that are spelt nearly so."""
+        """Returns the names of operators with a similar spelling."""
         names = sorted({_short(name).split(".")[0] for name in self.operators})
         return difflib.get_close_matches(_short(pattern).split(".")[0], names)
 
@@ -67,7 +67,7 @@ def count(operators: Mapping[str, Operator]) -> dict[str, int]:
 
 
 def fits(name: str, pattern: str) -> bool:
-    """True if an overload's full name is meant by a pattern."""
+    """Returns whether a pattern matches an overload's full name."""
     short, pattern = _short(name), _short(pattern)
     return fnmatchcase(short, pattern) or fnmatchcase(short.split(".")[0], pattern)
 
@@ -77,15 +77,15 @@ def _short(name: str) -> str:
 
 
 def coverage(project: Project, python: Path, time_limit: float) -> Coverage:
-    """Loads the backend in a process of its own and asks it.
+    """Loads the backend in a separate process and reads its coverage.
 
     Args:
-        project: the project whose package is asked.
-        python: the interpreter that it is installed for.
+        project: the project.
+        python: the interpreter that the project's package is installed for.
         time_limit: in seconds.
 
     Raises:
-        UserError: it is not installed (exit code 2), or does not load.
+        UserError: the package is not installed (exit code 2), or does not load.
     """
     outcome = ask(python, "operators", project.package_name, project.device_name, time_limit=time_limit)
     if outcome.failure:
@@ -100,11 +100,11 @@ def _explain(project: Project, python: Path, outcome: Outcome) -> UserError:
             return UserError(
                 f"{missing} is not installed for {python}. In {project.root}, build and install the project:\n\n"
                 f"  {python} -m pip install --no-build-isolation --editable .\n\n"
-                "If it is installed for another Python, name that one: --python .venv/bin/python.",
+                "If it is installed for another Python, name that Python: --python .venv/bin/python.",
                 2,
             )
     reason = f": {outcome.reason}" if outcome.reason else ""
     return UserError(
         f"{project.package_name} does not load in {python}: the process {outcome.failure}{reason}\n"
-        "`torch-backend doctor` says what is missing."
+        "Run `torch-backend doctor` to find the cause."
     )

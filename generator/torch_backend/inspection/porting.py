@@ -1,6 +1,6 @@
-"""The ``PORTING:`` tags that are left in a project: comments that say what a port replaces there.
+"""The ``PORTING:`` tags in a project: comments that say what a port replaces.
 
-They are found by the template's ``docs/porting.py``, which makes the page of a project that has docs.
+The template's ``docs/porting.py`` finds them. In a project with docs it also writes the porting page.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ SCRIPT = "{% if 'docs' in features %}docs{% endif %}/porting.py"
 
 @dataclass(frozen=True)
 class Tag:
-    """A place to port: the file relative to the project, the line from 1, and what the comment says."""
+    """A place to port: the file relative to the project, the line (the first is 1), and the text of the comment."""
 
     path: str
     line: int

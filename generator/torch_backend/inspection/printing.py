@@ -1,4 +1,4 @@
-"""How the commands show findings to people. What scripts read is printed with --json instead."""
+"""Prints findings for people. For scripts the commands print JSON instead."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def heading(text: str) -> None:
 
 
 def print_check(check: Check) -> None:
-    """Prints a finding, and what to do about it below it."""
+    """Prints a finding and, below it, its remedy."""
     click.echo(f"  {click.style(f'{check.state:<4}', COLORS[check.state])}  {check.name:<{NAME_WIDTH}} {check.found}")
     if check.mend and check.state != "ok":
         click.echo(f"        {'':<{NAME_WIDTH}} {click.style('->', bold=True)} {check.mend}")
@@ -47,7 +47,7 @@ def print_operators(operators: Mapping[str, Operator], *, verbose: bool) -> None
 
 
 def print_counts(counts: Mapping[str, int], indent: str = "  ") -> None:
-    """Prints how many overloads there are in each state, and what the state means."""
+    """Prints the number of overloads in each state, and the meaning of the state."""
     width = max(len(str(number)) for number in counts.values())
     meanings = states()
     for state, number in counts.items():
@@ -56,7 +56,7 @@ def print_counts(counts: Mapping[str, int], indent: str = "  ") -> None:
 
 
 def print_status(status: Status, *, verbose: bool) -> None:
-    """Prints how far the port is. ``verbose`` names each function and tells each tag's whole text."""
+    """Prints the progress of the port. ``verbose`` adds each function and the whole text of each tag."""
     project, answers = status.project, status.project.answers
     click.secho(f"{project.package_name}, device {project.device_name}, in {project.root}", bold=True)
     origin = f" from {project.template_address}" if project.template_address else ""
@@ -90,7 +90,7 @@ def _print_seam(status: Status, verbose: bool) -> None:
 
 
 def _print_left(files: dict[str, tuple[list[str], list[str]]], verbose: bool) -> None:
-    """Prints for each file the functions that are left to port, of all that it has."""
+    """Prints for each file how many of its functions are left to port."""
     for path, (left, functions) in files.items():
         color = "green" if not left else None
         click.secho(f"  {len(left):>3} of {len(functions):>3}  {path}", fg=color)
@@ -100,7 +100,7 @@ def _print_left(files: dict[str, tuple[list[str], list[str]]], verbose: bool) ->
 
 
 def _print_tags(status: Status, verbose: bool) -> None:
-    heading(f"PORTING: {len(status.tags)} places marked")
+    heading(f"PORTING: {len(status.tags)} places to port")
     for tag in status.tags:
         text = tag.text if verbose else textwrap.shorten(tag.text, 90, placeholder=" ...")
         click.echo(f"  {click.style(f'{tag.path}:{tag.line}', fg='cyan')}  {text}")

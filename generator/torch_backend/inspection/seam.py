@@ -1,4 +1,4 @@
-"""Which functions of the seam (``csrc/device/``) still call the emulated SDK, or are not written yet."""
+"""Finds the functions of the seam (``csrc/device/``) that still call the emulated SDK or are not written."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from torch_backend.project import Project
 from .cxx import functions, visible
 
 SUFFIXES = (".h", ".cpp")
-# What a function calls that was rendered to be written: the header that has it, and the calls.
+# An unwritten function calls one of these, from this header.
 PLACEHOLDER = "NotWritten.h"
 _UNWRITTEN = re.compile(r"\b(?:notWritten|warnNotWritten)\b")
 
@@ -22,9 +22,9 @@ class SeamFile:
 
     Attributes:
         path: the file.
-        functions: those that it defines.
-        emulated: of these, those that use the emulated SDK.
-        unwritten: of these, those that raise that they are not written yet.
+        functions: the functions that it defines.
+        emulated: its functions that use the emulated SDK.
+        unwritten: its functions that are not written yet.
     """
 
     path: str
@@ -38,8 +38,8 @@ class Seam:
     """The seam and the emulated SDK that it may call.
 
     Attributes:
-        sdk: folder of the emulated SDK, relative to the project; None if it is gone, or was never rendered.
-        files: in the order of their paths.
+        sdk: folder of the emulated SDK, relative to the project; None if it does not exist.
+        files: the files, ordered by path.
     """
 
     sdk: str | None
@@ -47,22 +47,22 @@ class Seam:
 
     @property
     def functions(self) -> int:
-        """How many functions there are."""
+        """The number of functions."""
         return sum(len(file.functions) for file in self.files)
 
     @property
     def emulated(self) -> int:
-        """How many of them use the emulated SDK."""
+        """The number of functions that use the emulated SDK."""
         return sum(len(file.emulated) for file in self.files)
 
     @property
     def unwritten(self) -> int:
-        """How many of them are not written yet."""
+        """The number of functions that are not written yet."""
         return sum(len(file.unwritten) for file in self.files)
 
 
 def read_seam(project: Project) -> Seam:
-    """Reads the sources. A function counts as ported when its code holds no name that the SDK's headers declare."""
+    """Reads the sources. A function counts as ported if its code uses no name that the SDK's headers declare."""
     name = project.answers.get("sdk_name")
     folder = project.root / "third_party" / str(name) if name else None
     names = _declared(folder, str(project.answers.get("sdk_prefix", ""))) if folder else set()
@@ -80,7 +80,7 @@ def read_seam(project: Project) -> Seam:
 
 
 def _declared(folder: Path, prefix: str) -> set[str]:
-    """Names with the SDK's prefix in its headers."""
+    """Returns the names with the SDK's prefix in its headers."""
     pattern = re.compile(rf"\b{re.escape(prefix)}[A-Z]\w*\b")
     headers = folder.joinpath("include").rglob("*.h")
     return {name for header in headers for name in pattern.findall(visible(header.read_text(encoding="utf-8")))}

@@ -1,4 +1,4 @@
-"""How far a port is: what still belongs to the emulated device."""
+"""The progress of a port: the parts that still belong to the emulated device."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ from .seam import Seam, read_seam
 
 @dataclass(frozen=True)
 class Status:
-    """What `torch-backend status` tells.
+    """The report of `torch-backend status`.
 
     Attributes:
         project: the project.
-        torch: the versions that it builds with.
+        torch: the versions of torch that the project builds with.
         seam: the functions of the seam.
         tags: the ``PORTING:`` tags that are left.
-        registered: what the sources register.
-        running: what the built backend says; None if it was not asked or cannot be.
-        unavailable: why ``running`` is None.
+        registered: the operators that the sources register.
+        running: the operators of the built backend; None if the backend was not loaded.
+        unavailable: the reason why ``running`` is None.
     """
 
     project: Project
@@ -42,7 +42,7 @@ class Status:
     unavailable: str
 
     def to_json(self) -> dict[str, Any]:
-        """The same as plain values."""
+        """Returns the same data as plain values."""
         answers = self.project.answers
         return {
             "project": str(self.project.root),
@@ -68,27 +68,27 @@ class Status:
         }
 
     def registered_counts(self) -> dict[str, int]:
-        """How many operators the sources register in each state; what PyTorch does with the others is not in them."""
+        """Counts the operators that the sources register in each state. Other operators are not counted."""
         counted = Counter(registration.state for registration in self.registered)
         return {state: counted.pop(state, 0) for state in ("native", "emulated", "cpu")} | dict(counted)
 
     def native_files(self) -> dict[str, int]:
-        """For each source with native kernels, how many operators it registers."""
+        """Counts the operators of each source with native kernels."""
         return dict(sorted(Counter(r.path for r in self.registered if r.state == "native").items()))
 
 
 def read_status(project: Project, python: Path | None, time_limit: float) -> Status:
-    """Reads the sources, and asks the built backend.
+    """Reads the sources and the coverage of the built backend.
 
     Args:
         project: the project.
-        python: the interpreter with the built backend; None to read the sources only.
+        python: the interpreter with the built backend; None to read only the sources.
         time_limit: for loading the backend, in seconds.
 
     Raises:
         UserError: a file of the project cannot be read.
     """
-    running, unavailable = None, "not asked (--static)"
+    running, unavailable = None, "not loaded (--static)"
     if python is not None:
         try:
             running, unavailable = coverage(project, python, time_limit), ""

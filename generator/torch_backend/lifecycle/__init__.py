@@ -1,1 +1,1 @@
-"""A project's life: it is made, updated from later versions of the template, and gains and loses features."""
+"""Creates projects, updates them to later versions of the template, and adds and removes features."""

@@ -1,4 +1,4 @@
-"""What changed between two versions of the template, in the words of its CHANGELOG.md."""
+"""Reads the changes between two versions of the template from its CHANGELOG.md."""
 
 from __future__ import annotations
 
@@ -83,5 +83,5 @@ def news(repository: Repository, old: Revision, new: Revision) -> str:
 
 
 def printable(text: str) -> str:
-    """Drops control characters: the text is the template's, and goes to a terminal."""
+    """Removes control characters, because the text comes from the template and is printed on a terminal."""
     return "".join(letter for letter in text if letter.isprintable() or letter == "\n")

@@ -1,4 +1,4 @@
-"""Adds optional parts of the template to a project, or removes them, at the template version that it has."""
+"""Adds optional parts of the template to a project, or removes them, without changing the template version."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ QUESTION = "features"
 
 @dataclass(frozen=True)
 class FeatureChange:
-    """What was done.
+    """The result of a change of features.
 
     Attributes:
-        changed: the features that came or went.
-        sentences: what to tell the user.
+        changed: the added or removed features.
+        sentences: messages for the user.
         merged: the files; None if there was nothing to do.
     """
 
@@ -47,14 +47,14 @@ def change_features(
 
     Args:
         project: the rendered project.
-        add: features that it is to have.
-        remove: features that it is not to have.
-        address: where the template is now, if it has moved.
+        add: features to add.
+        remove: features to remove.
+        address: the template's present address, if it has moved.
         force: remove files with the vendor's edits too.
         dry_run: change nothing.
 
     Raises:
-        UserError: it cannot be done, or a file to remove was edited; the project is as it was.
+        UserError: the change is not possible, or a file to remove was edited; the project is unchanged.
     """
     with template_of(project, address) as (repository, current):
         offered = _choices(repository.config(current))
@@ -62,8 +62,8 @@ def change_features(
         has = [str(name) for name in project.answers.get(QUESTION) or []]
         wanted = [name for name in offered if (name in has or name in add) and name not in remove]
         changed = sorted(set(has) ^ set(wanted))
-        sentences = [f"{name} is there already." for name in dict.fromkeys(add) if name in has]
-        sentences += [f"{name} is not there." for name in dict.fromkeys(remove) if name not in has]
+        sentences = [f"The project already has {name}." for name in dict.fromkeys(add) if name in has]
+        sentences += [f"The project does not have {name}." for name in dict.fromkeys(remove) if name not in has]
         if not changed:
             return FeatureChange(changed, sentences)
         answers = answers_of(project) | {QUESTION: wanted}
@@ -71,17 +71,17 @@ def change_features(
             edited = [path for path, stages in merged.unmerged.items() if stages.keys() == {1, 2}]
             if edited and not force:
                 raise UserError(
-                    "You have edited these files, which would go:\n  "
+                    "You have edited these files, which would be removed:\n  "
                     + "\n  ".join(edited)
-                    + "\nMove what you want to keep elsewhere, or give --force. The project is as it was.",
+                    + "\nMove what you want to keep elsewhere, or pass --force. The project is unchanged.",
                 )
             if edited:
-                sentences.append(f"Removed with your edits, which git still has: {', '.join(edited)}.")
+                sentences.append(f"Removed, although you had edited them (git still has them): {', '.join(edited)}.")
             result = merged.without(edited)
             if stay := _own_files(project.root, result):
                 sentences.append(f"These are yours and stay: {', '.join(stay)}.")
             if not dry_run:
-                require_clean(project)  # still
+                require_clean(project)  # again, since files may have changed meanwhile
                 transplant(result, project.root)
             return FeatureChange(changed, sentences, result)
 

@@ -1,4 +1,4 @@
-"""Requests to end the process, by Ctrl-C or a signal: until work is half done they remove what it has made."""
+"""Handles Ctrl-C and termination signals: before the point of no return they remove what the work has created."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ _SIGNALS = [getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if
 
 @contextmanager
 def interruptible() -> Iterator[None]:
-    """Makes a request to end the process an exception, so that scratch folders are removed."""
+    """Turns a termination signal into an exception, so that scratch folders are removed."""
 
     def stop(number: int, frame: FrameType | None) -> None:
         raise KeyboardInterrupt
 
     try:
         before = {number: signal.signal(number, stop) for number in _SIGNALS}
-    except ValueError:  # not the main thread, which alone gets signals
+    except ValueError:  # not the main thread; only the main thread gets signals
         yield
         return
     try:
@@ -30,7 +30,7 @@ def interruptible() -> Iterator[None]:
 
 
 def point_of_no_return() -> None:
-    """Ignores requests to end the process until ``interruptible`` ends: half of the work would be worse."""
+    """Ignores termination signals until ``interruptible`` ends, because half-finished work would be worse."""
     with suppress(ValueError):
         for number in _SIGNALS:
             signal.signal(number, signal.SIG_IGN)

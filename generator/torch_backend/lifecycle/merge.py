@@ -1,8 +1,8 @@
-"""Merges a new render of the template into a project's edits, in a scratch repository.
+"""Merges a new render of the template with a project's edits, in a scratch repository.
 
-The old render, the project and the new render are three trees of git, and git merges them: it follows renamed files,
-keeps binary files, and turns an edited file that the template no longer has into a conflict. `copier update` works on
-patches instead, and drops the vendor's edits in these cases without a word.
+The old render, the project and the new render become three trees of git, and git merges them. git follows renamed
+files, keeps binary files, and reports a conflict if the vendor edited a file that the template removed. `copier update`
+applies patches instead, and silently drops the vendor's edits in these cases.
 """
 
 from __future__ import annotations
@@ -27,18 +27,18 @@ _IDENTITY = {
 _REASONS = {
     (1, 2, 3): "edited on both sides",
     (2, 3): "added on both sides",
-    (1, 2): "edited by you, no longer in the template",
+    (1, 2): "edited by you, removed from the template",
 }
 
 
 @dataclass(frozen=True)
 class Merged:
-    """What a merge gives.
+    """The result of a merge.
 
     Attributes:
-        folder: the project as it would be; a work tree of its own.
-        base: the tree that the project has now.
-        changes: path to A (added), D (deleted), M or T (changed), against what the project has now.
+        folder: a separate work tree with the merged project.
+        base: the tree of the project before the merge.
+        changes: path to A (added), D (deleted), M or T (changed), compared with ``base``.
         diff: the changes as text.
         unmerged: path to stage (1 old template, 2 the project, 3 new template) to file, for each conflict.
         replaced: path to what was replaced by what in lines that the vendor has written.
@@ -56,11 +56,11 @@ class Merged:
 
     @property
     def conflicts(self) -> dict[str, str]:
-        """Each path with a conflict, and what it is."""
+        """The paths with a conflict, and the kind of each conflict."""
         return {path: _REASONS.get(tuple(sorted(stages)), "renamed") for path, stages in self.unmerged.items()}
 
     def without(self, paths: Iterable[str]) -> Merged:
-        """The merge with these files removed, and so their conflicts."""
+        """Returns the merge without these files and their conflicts."""
         gone = set(paths)
         for path in gone:
             (self.folder / path).unlink()
@@ -70,7 +70,7 @@ class Merged:
 
 
 class Scratch:
-    """A repository that sees the project's objects and writes none there."""
+    """A repository that reads the project's objects and writes only its own."""
 
     def __init__(self, folder: Path, project: Path) -> None:
         folder.mkdir()
@@ -87,12 +87,12 @@ class Scratch:
         self.project_tree = there.text("rev-parse", f"HEAD:{prefix}")
 
     def index(self) -> dict[str, str]:
-        """The environment for commands that use an index of their own."""
+        """Returns the environment for a command with a new index."""
         self._indexes += 1
         return {"GIT_INDEX_FILE": str(self.git.folder / ".git" / f"index-{self._indexes}")}
 
     def entries(self, tree: str) -> Entries:
-        """The files of a tree, by path."""
+        """Returns the files of a tree by path."""
         found = {}
         for line in fields(self.git.run("ls-tree", "-r", "-z", "--full-tree", tree)):
             about, path = line.split("\t", 1)
@@ -101,13 +101,13 @@ class Scratch:
         return found
 
     def store(self, folder: Path) -> Entries:
-        """Takes the files of a folder in."""
+        """Stores the files of a folder as objects."""
         extra = self.index()
         self.git.run(f"--work-tree={folder}", "add", "--all", "--force", ".", extra=extra)
         return self.entries(self.git.run("write-tree", extra=extra).decode().strip())
 
     def commit(self, entries: Entries, *parents: str) -> str:
-        """Writes a commit that has these files."""
+        """Writes a commit with these files."""
         extra = self.index()
         lines = "".join(f"{entry.mode} {entry.sha}\t{path}\0" for path, entry in entries.items())
         self.git.run("update-index", "-z", "--index-info", given=os.fsencode(lines), extra=extra)
@@ -116,7 +116,7 @@ class Scratch:
         return self.git.run("commit-tree", tree, *links, "-m", "torch-backend", extra=_IDENTITY).decode().strip()
 
     def matching(self, entries: Iterable[str], patterns: Iterable[str]) -> set[str]:
-        """Those paths that patterns, written as in .gitignore, match."""
+        """Returns the paths that match patterns in the syntax of .gitignore."""
         excludes = [f"--exclude={pattern}" for pattern in patterns]
         if not excludes:
             return set()
@@ -187,7 +187,7 @@ def merge(
     unmerged = _unmerged(git)
     stays = _keep_for_vendor(git, unmerged, scratch.matching(unmerged, written))
     for path in [path for path, stages in unmerged.items() if 2 not in stages and 1 in stages]:
-        # Deleted by the vendor: it stays deleted, though the template has changed it.
+        # A file that the vendor deleted stays deleted, although the template changed it.
         git.run("rm", "--quiet", "--force", "--", path)
         del unmerged[path]
     (git.folder / ANSWERS_FILE).write_bytes(git.run("cat-file", "blob", answers.sha))
@@ -211,10 +211,10 @@ def _keep_for_vendor(git: Git, unmerged: dict[str, dict[int, Entry]], paths: Ite
 
 
 def compare(folder: Path, base: str, unmerged: dict[str, dict[int, Entry]]) -> Merged:
-    """Compares the scratch repository's work tree with the tree that the project has."""
+    """Compares the scratch repository's work tree with the project's tree."""
     git = Git(folder)
     extra = {"GIT_INDEX_FILE": str(folder / ".git" / "index-result")}
-    git.run("read-tree", base, extra=extra)  # knows submodules, which are not checked out
+    git.run("read-tree", base, extra=extra)  # contains submodules, which are not checked out
     git.run("add", "--all", "--force", ".", extra=extra)
     tree = git.run("write-tree", extra=extra).decode().strip()
     listed = fields(git.run("diff-tree", "-r", "-z", "--no-renames", "--name-status", base, tree))
@@ -224,7 +224,7 @@ def compare(folder: Path, base: str, unmerged: dict[str, dict[int, Entry]]) -> M
 
 
 def _move(entries: Entries, moved: Callable[[str], str]) -> Entries:
-    """Renames files, but never onto one that is there."""
+    """Renames files, but never to a path that exists."""
     result = {path: entry for path, entry in entries.items() if moved(path) == path}
     for path, entry in entries.items():
         target = moved(path)
@@ -233,7 +233,7 @@ def _move(entries: Entries, moved: Callable[[str], str]) -> Entries:
 
 
 def _unmerged(git: Git) -> dict[str, dict[int, Entry]]:
-    """What the index holds of conflicts."""
+    """Returns the conflicts in the index."""
     found: dict[str, dict[int, Entry]] = {}
     for line in fields(git.run("ls-files", "-z", "--unmerged")):
         about, path = line.split("\t", 1)

@@ -1,6 +1,6 @@
-"""What a new template version asks of projects made from an older one, beyond merging files.
+"""Renamed paths and questions between versions of the template.
 
-It is data in the template's ``migrations.yml``, not code, so that no trust is needed; plain copier does not read it.
+The template's ``migrations.yml`` lists them. It is data, not code, so it needs no trust. Plain copier does not read it.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def parse(text: str) -> list[Migration]:
     """Reads the file, oldest version first.
 
     Raises:
-        UserError: it does not hold what it should.
+        UserError: the file has another structure.
     """
     try:
         entries = yaml.safe_load(text) or []
@@ -121,7 +121,7 @@ def _items(step: Migration) -> list[tuple[str, str, str]]:
 
 
 def migrate_answers(answers: Mapping[str, Any], steps: Iterable[Migration]) -> dict[str, Any]:
-    """Answers to the questions of the new version."""
+    """Returns the answers under the names of the new version's questions."""
     result = dict(answers)
     for step in steps:
         for old, new in step.answers.items():
@@ -134,10 +134,10 @@ def migrate_answers(answers: Mapping[str, Any], steps: Iterable[Migration]) -> d
 
 
 def renames(answers: Mapping[str, Any], steps: Iterable[Migration]) -> list[tuple[str, str]]:
-    """Paths to rename, in order, with the project's names in them.
+    """Returns the paths to rename, in order, with the project's names.
 
     Raises:
-        UserError: a path leads out of the project, or holds a name that is no answer.
+        UserError: a path is outside the project, or a placeholder in it is not an answer.
     """
     result = []
     for step in steps:
@@ -166,7 +166,7 @@ def _named(answers: Mapping[str, Any], step: Migration, pairs: Mapping[str, str]
 
 
 def rename(path: str, pairs: Iterable[tuple[str, str]]) -> str:
-    """Where a file goes."""
+    """Returns the new path of a file."""
     for old, new in pairs:
         if path == old or path.startswith(f"{old}/"):
             path = new + path[len(old) :]

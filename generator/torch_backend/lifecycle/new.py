@@ -1,4 +1,4 @@
-"""A new project: what is asked about it, shown before it is written, and its start in git."""
+"""Creates a new project: asks questions, shows the names, writes the files, and makes the first commit."""
 
 from __future__ import annotations
 
@@ -21,24 +21,24 @@ from torch_backend.source import Source
 from .interruption import interruptible, point_of_no_return
 
 _DECORATION = {"torch", "pytorch", "backend"}
-_GIVE_ADDRESS = "give --template the address of the template's git repository."
+_GIVE_ADDRESS = "pass the address of the template's git repository with --template."
 _UNVERSIONED = (
-    "The template is not a clean git checkout, nor a package built from one, so the project does not know its version: "
-    f"`torch-backend update` will not work on it. For a project that can be updated, {_GIVE_ADDRESS}"
+    "The template is neither a clean git checkout nor a package built from one, so the project records no version and "
+    f"`torch-backend update` cannot update it. For a project that can be updated, {_GIVE_ADDRESS}"
 )
 
 
 @dataclass(frozen=True)
 class New:
-    """What to render, and how.
+    """The parameters of a new project.
 
     Attributes:
-        folder: the project's folder, not there or empty.
+        folder: the project's folder, which does not exist or is empty.
         template: this template, or the address of another one.
-        answers: what need not be asked.
-        ref: version of the template; by default what lies in the folder, of an address the newest version.
-        defaults: do not ask.
-        git: make it a git repository with a first commit.
+        answers: answers to questions, which are then not asked.
+        ref: version of the template; the default is the work tree, or the newest version at an address.
+        defaults: ask no questions.
+        git: create a git repository with a first commit.
     """
 
     folder: Path
@@ -50,7 +50,7 @@ class New:
 
 
 def vendor_from(name: str) -> str | None:
-    """Guesses the vendor from the name of a folder: ``torch_acme`` and ``acme`` give Acme; None if it says nothing."""
+    """Derives the vendor from a folder's name: Acme from ``torch_acme`` or ``acme``; None if that is not possible."""
     words = re.split(r"[-_. ]+", name)
     words = [word for word in words if word.lower() not in _DECORATION]
     text = " ".join(word.capitalize() if word.islower() else word for word in words)
@@ -58,7 +58,7 @@ def vendor_from(name: str) -> str | None:
 
 
 def describe(answers: Mapping[str, Any]) -> str:
-    """The names that a project will have, one line each."""
+    """Lists the names of a project, one in each line."""
     device, package = answers["device_name"], answers["package_name"]
     rows = [
         ("vendor", answers.get("vendor_name")),
@@ -77,10 +77,10 @@ def describe(answers: Mapping[str, Any]) -> str:
 
 
 def create(new: New) -> None:
-    """Renders the project, shows its names, on a terminal asks whether to go on, and starts its history.
+    """Renders the project, shows its names, asks for confirmation on a terminal, and makes the first commit.
 
     Raises:
-        UserError: it cannot be done, or the user does not want it; nothing is left behind.
+        UserError: the project cannot be created, or the user declines; nothing is written.
     """
     folder = new.folder.absolute()
     guess = vendor_from(folder.name)
@@ -116,7 +116,7 @@ def create(new: New) -> None:
             elif versions and new.ref:
                 render(str(versions.bundle), new.ref)
             elif new.ref and new.template.git("rev-parse", "HEAD") is None:
-                raise UserError(f"This template has no versions, so not {new.ref} either: {_GIVE_ADDRESS}", 2)
+                raise UserError(f"This template has no versions, so --ref {new.ref} is unknown: {_GIVE_ADDRESS}", 2)
             elif new.ref or new.template.is_clean_checkout():
                 render(new.template, new.ref or "HEAD")
             else:
@@ -134,43 +134,45 @@ def load_answers(path: Path) -> dict[str, Any]:
     """Reads a file of answers.
 
     Raises:
-        UserError: it holds none.
+        UserError: the file contains no answers.
     """
     try:
         loaded = yaml.safe_load(path.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
         raise UserError(f"{path} cannot be read: {error}", 2) from error
     if not isinstance(loaded, dict):
-        raise UserError(f"{path} does not hold answers: write lines such as `vendor_name: Acme`.", 2)
+        raise UserError(f"{path} contains no answers: write lines such as `vendor_name: Acme`.", 2)
     return loaded
 
 
 def _repository_above(folder: Path) -> Path | None:
-    """The git repository that a folder is or will be in."""
+    """Returns the git repository that contains a folder or will contain it."""
     there = next(place for place in (folder, *folder.parents) if place.is_dir())
     try:
         top = Git(there).found("rev-parse", "--show-toplevel")
-    except UserError:  # no git: said later
+    except UserError:  # git is missing, which is reported later
         return None
     return Path(top) if top else None
 
 
 def _start_history(rendered: Path, above: Path | None, version: str, folder: Path) -> list[str]:
-    """Makes the rendered project a git repository with one commit.
+    """Creates a git repository with one commit in the rendered project.
 
     Returns:
-        What the user has to do instead, where that is not possible.
+        What the user has to do if this is not possible.
     """
     message = f"Start from the template{f' {version}' if version else ''}"
     if above is not None:
-        return [f"{folder} is in the git repository {above}: commit it there, since `torch-backend update` needs it."]
+        return [
+            f"{folder} is in the git repository {above}: commit it there, because `torch-backend update` needs a commit."
+        ]
     git = Git(rendered)
     try:
         git.run("init", "--quiet")
         git.run("add", "--all")
         if not git.succeeds("var", "GIT_AUTHOR_IDENT") or not git.succeeds("var", "GIT_COMMITTER_IDENT"):
             return [
-                "git does not know your name, so nothing is committed yet. In the project:\n\n"
+                "git does not know your name, so nothing is committed yet. Run these in the project:\n\n"
                 '  git config --global user.name "Your Name"\n'
                 "  git config --global user.email you@example.com\n"
                 f'  git commit --message "{message}"\n'

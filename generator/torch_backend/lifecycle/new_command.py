@@ -33,11 +33,11 @@ def _question_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
 @click.command("new")
 @click.argument("folder", type=click.Path(path_type=Path))
-@click.option("--defaults", is_flag=True, help="Do not ask; take the default for what no option answers.")
+@click.option("--defaults", is_flag=True, help="Ask no questions; use the defaults of questions without an option.")
 @click.option("--answers", "answers_file", type=click.Path(exists=True, path_type=Path), help="YAML file with answers.")
 @click.option("--template", help="Address of another template repository.")
 @click.option("--ref", help="Version (git tag, branch or commit) of the template.")
-@click.option("--git/--no-git", default=True, show_default=True, help="Make it a git repository with a first commit.")
+@click.option("--git/--no-git", default=True, show_default=True, help="Create a git repository with a first commit.")
 @_question_options
 def new_command(
     folder: Path,
@@ -50,8 +50,9 @@ def new_command(
 ) -> None:
     """Render a new project into FOLDER.
 
-    FOLDER must not exist or be empty. Its name suggests the vendor's: torch_acme, or acme, is Acme's. All names are
-    shown before anything is written, and if an answer is refused, or you are interrupted, nothing is.
+    FOLDER must not exist, or must be empty. The default of the vendor name comes from its name: Acme from torch_acme or
+    acme. The command shows all names before it writes anything. If an answer is refused or you interrupt the command,
+    nothing is written.
     """
     source: Source | str = template or find_source()
     answers: dict[str, Any] = load_answers(answers_file) if answers_file else {}
@@ -59,8 +60,10 @@ def new_command(
     if isinstance(answers.get("features"), str):
         answers["features"] = [part.strip() for part in answers["features"].split(",") if part.strip()]
     if isinstance(source, Source) and (unknown := answers.keys() - source.questions.keys()):
-        raise UserError(f"No such question: {', '.join(sorted(unknown))}; they are {', '.join(source.questions)}.", 2)
+        raise UserError(
+            f"No such question: {', '.join(sorted(unknown))}; the questions are {', '.join(source.questions)}.", 2
+        )
     create(New(folder, source, answers, ref=ref, defaults=defaults, git=git))
     click.echo(f"Rendered {folder}. Next:\n")
     click.echo(f"  cd {shlex.quote(str(folder))}\n  pip install --no-build-isolation --editable .\n")
-    click.echo("README.md there says how to test it and what to replace first.")
+    click.echo("Its README.md explains how to test the project and what to replace first.")

@@ -1,4 +1,4 @@
-"""The template's git repository: its versions, and files of it as they were in a version."""
+"""The template's git repository: its versions, and its files in each version."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _SHORT = {"gh:": "https://github.com/", "gl:": "https://gitlab.com/"}
 
 
 def parse_version(text: str) -> Version | None:
-    """Reads a tag or a heading such as ``v1.2.0``; None if it is no version."""
+    """Parses a tag or a heading such as ``v1.2.0``; None if it is not a version."""
     try:
         return Version(text)
     except InvalidVersion:
@@ -31,7 +31,7 @@ def parse_version(text: str) -> Version | None:
 
 @dataclass(frozen=True)
 class Revision:
-    """A commit of the template. ``name`` is what people call it: its tag, else what git describes it by."""
+    """A commit of the template. ``name`` is its tag, else its description by git."""
 
     commit: str
     name: str
@@ -42,9 +42,9 @@ class Repository:
     """A bare clone of the template, made for one command.
 
     Attributes:
-        address: where it was cloned from, as it is recorded in projects.
+        address: the address that it was cloned from and that projects record.
         folder: the clone.
-        packaged: it came with the installed torch-backend.
+        packaged: whether the installed torch-backend contains it.
     """
 
     address: str
@@ -57,7 +57,7 @@ class Repository:
         return Git(self.folder)
 
     def tags(self, *options: str) -> dict[Version, str]:
-        """Tags that are versions, oldest first. ``options`` are those of ``git tag --list``."""
+        """Returns the tags that are versions, oldest first. ``options`` are options of ``git tag --list``."""
         found = {
             version: tag for tag in self.git.text("tag", "--list", *options).split() if (version := parse_version(tag))
         }
@@ -105,7 +105,7 @@ class Repository:
         """Looks up a tag, a branch or a commit.
 
         Raises:
-            UserError: there is none of that name.
+            UserError: the name does not exist.
         """
         commit = self._commit(ref)
         if not commit:
@@ -130,19 +130,19 @@ class Repository:
         return self.git.found("rev-parse", "--verify", "--quiet", f"{hashes[0]}^{{commit}}") if hashes else None
 
     def contains(self, later: Revision, earlier: Revision) -> bool:
-        """True if ``earlier`` is part of the history of ``later``, or the same."""
+        """Returns whether ``earlier`` is ``later`` or an ancestor of it."""
         return self.git.succeeds("merge-base", "--is-ancestor", earlier.commit, later.commit)
 
     def between(self, old: Revision, new: Revision) -> dict[Version, str]:
-        """The versions that ``new`` has and ``old`` does not, oldest first."""
+        """Returns the versions in the history of ``new`` but not of ``old``, oldest first."""
         return self.tags("--merged", new.commit, "--no-merged", old.commit)
 
     def read(self, revision: Revision, path: str) -> str | None:
-        """The text of a file as it was; None if there was none."""
+        """Returns the text of a file in a revision; None if it has no such file."""
         return self.git.found("show", f"{revision.commit}:{path}")
 
     def config(self, revision: Revision) -> dict[str, Any]:
-        """What copier.yml held."""
+        """Returns the content of copier.yml in a revision."""
         loaded = yaml.safe_load(self.read(revision, "copier.yml") or "{}")
         return loaded if isinstance(loaded, dict) else {}
 
@@ -152,7 +152,7 @@ def expand(address: str, project: Path) -> str:
 
     Args:
         address: a git address, a path, or copier's short form of either.
-        project: what a relative path is looked up from, its parent folder coming next, then the current folder.
+        project: the folder for relative paths; then its parent and the current folder are tried.
     """
     for short, long in _SHORT.items():
         if address.startswith(short):
@@ -167,13 +167,13 @@ def expand(address: str, project: Path) -> str:
 
 @dataclass(frozen=True)
 class _Place:
-    """Where the template of a project may be.
+    """A possible location of a project's template.
 
     Attributes:
-        address: what the project records.
-        location: what git clones.
-        packaged: it came with the installed torch-backend.
-        advice: what to do if it is not there, or is too old.
+        address: the address that the project records.
+        location: the location that git clones.
+        packaged: whether the installed torch-backend contains it.
+        advice: what to do if it is missing or too old.
     """
 
     address: str
@@ -183,17 +183,17 @@ class _Place:
 
 
 def _places(project: Project, address: str | None) -> list[_Place]:
-    """Places to look at, in this order: what came with an installed torch-backend needs no network.
+    """Returns the locations to try, in order. The installed torch-backend comes first, because it needs no network.
 
     Raises:
-        UserError: the project does not know its template.
+        UserError: the project does not record its template.
     """
     recorded = address or project.template_address
     if not recorded or not project.template_version:
         raise UserError(
-            "The project does not know which version of the template it was made from: it was rendered from a folder, "
-            "not from a git repository with a clean work tree. It cannot be updated; render it again from a git "
-            "address, and carry your edits over.",
+            "The project does not record the version of its template, because it was rendered from a folder and not "
+            "from a clean git repository. It cannot be updated: render it again from a git address, and carry your "
+            "edits over.",
             2,
         )
     moved = "If it has moved, name its address with --template."
@@ -215,13 +215,13 @@ def open_repository(project: Project, address: str | None = None) -> Iterator[tu
 
     Args:
         project: the rendered project.
-        address: where the template is now, if it has moved.
+        address: the template's present address, if it has moved.
 
     Yields:
         The clone, and the revision that the project was made from.
 
     Raises:
-        UserError: the project does not know its template, or the template is not there.
+        UserError: the project does not record its template, or the template does not exist.
     """
     *first, last = _places(project, address)
     with tempfile.TemporaryDirectory(prefix="torch-backend-") as scratch:
@@ -238,7 +238,7 @@ def _clone(place: _Place, folder: Path, version: str) -> tuple[Repository, Revis
     """Clones the template, and looks up a version.
 
     Raises:
-        UserError: one of them is not there.
+        UserError: the template or the version does not exist.
     """
     done = Git(folder.parent).call("clone", "--quiet", "--bare", "--", place.location, folder)
     if done.returncode != 0:
@@ -252,6 +252,6 @@ def _clone(place: _Place, folder: Path, version: str) -> tuple[Repository, Revis
         return repository, Revision(repository.revision(version).commit, version)
     except UserError as error:
         raise UserError(
-            f"The template at {place.address} does not hold {version}, which the project was made from. {place.advice}",
+            f"The template at {place.address} has no version {version}, which the project was made from. {place.advice}",
             2,
         ) from error

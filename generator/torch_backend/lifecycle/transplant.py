@@ -1,7 +1,7 @@
-"""Moves a merged project over the real one: all of it, or nothing.
+"""Replaces a project by the merged project, completely or not at all.
 
-New content is first written beside the project's files, where a full disk does no harm; then files only change their
-names, which needs no space and can be undone.
+New files are first written to a staging folder in the project, so that a full disk changes nothing. Then files are only
+renamed, which needs no disk space and can be undone.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ STAGING = ".torch-backend-"
 
 
 def transplant(merged: Merged, project: Path) -> None:
-    """Gives the project the merged files, and git the conflicts, as a merge that waits to be resolved.
+    """Writes the merged files to the project, and the conflicts to git's index.
 
     Raises:
-        UserError: a file is in the way; nothing has changed.
+        UserError: a file that git ignores would be overwritten; nothing has changed.
         OSError: a file cannot be written; nothing has changed.
     """
     for path, kind in merged.changes.items():
@@ -55,7 +55,7 @@ def transplant(merged: Merged, project: Path) -> None:
 
 
 def _swap(changes: dict[str, str], project: Path, new: Path, old: Path, done: list[tuple[Path, Path]]) -> None:
-    """Moves old files out, then new ones in. ``done`` gets each move as soon as it is made."""
+    """Moves old files out, then new files in. Appends each finished move to ``done``."""
 
     def move(source: Path, target: Path) -> None:
         target.parent.mkdir(parents=True, exist_ok=True)
@@ -72,7 +72,7 @@ def _swap(changes: dict[str, str], project: Path, new: Path, old: Path, done: li
 
 
 def _prune(folder: Path, top: Path) -> None:
-    """Removes folders that have become empty."""
+    """Removes empty folders."""
     with suppress(OSError):
         while folder != top and top in folder.parents:
             folder.rmdir()
@@ -80,10 +80,10 @@ def _prune(folder: Path, top: Path) -> None:
 
 
 def _prepare_index(merged: Merged, project: Path) -> bytes:
-    """Stores what the conflicts refer to in the project's repository.
+    """Stores the files of the conflicts in the project's repository.
 
     Returns:
-        What ``git update-index --index-info`` is to be given.
+        The input for ``git update-index --index-info``.
     """
     git, scratch = Git(project), Git(merged.folder)
     prefix = git.text("rev-parse", "--show-prefix")

@@ -1,7 +1,7 @@
-"""Takes a project to another version of the template, or to other features at the same version.
+"""Updates a project to another version of the template, or changes its features at the same version.
 
-Copier renders both versions, git merges the difference into the project (see merge.py), all in scratch folders; the
-project is touched once, at the end, by transplant.py.
+In scratch folders, copier renders both versions and git merges their difference into the project (see merge.py). Only
+at the end does transplant.py change the project.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from .ownership import WRITTEN_BY_VENDORS, Rewrite
 from .repository import Repository, Revision, open_repository
 from .transplant import STAGING, transplant
 
-UNTOUCHED = "The project is as it was."
+UNTOUCHED = "The project is unchanged."
 FIXED = {"vendor_name", "device_name", "package_name", "sdk_name", "sdk_prefix"}
 INTERRUPTED = 130  # the exit code that shells give
 
@@ -60,7 +60,7 @@ class Status:
 
 @dataclass(frozen=True)
 class Update:
-    """A finished or tried update.
+    """The result of an update or of a dry run.
 
     Attributes:
         old: the version that the project had, as people read it.
@@ -78,10 +78,10 @@ class Update:
 
 
 def check(project: Project, address: str | None = None) -> Status:
-    """Looks whether the template has a newer version than the project.
+    """Checks whether the template has a newer version than the project.
 
     Raises:
-        UserError: the template has no versions, is not there, or is not known to the project.
+        UserError: the template has no versions or does not exist, or the project does not record it.
     """
     with guarded(), open_repository(project, address) as (repository, current):
         latest = repository.latest(current)
@@ -100,7 +100,7 @@ def update(
     defaults: bool = True,
     dry_run: bool = False,
 ) -> Update:
-    """Updates a project; questions that are new are asked unless ``defaults`` is set.
+    """Updates a project. It asks new questions unless ``defaults`` is set.
 
     Args:
         project: the rendered project.
@@ -111,7 +111,7 @@ def update(
         dry_run: change nothing.
 
     Raises:
-        UserError: it cannot be done; the project is as it was.
+        UserError: the update is not possible; the project is unchanged.
     """
     with template_of(project, address) as (repository, current):
         target = repository.revision(ref) if ref else repository.latest(current)
@@ -142,30 +142,32 @@ def update(
             notes = [printable(step.note.strip()) for step in steps if step.note]
             done = Update(here, there, news(repository, current, target), notes, merged)
             if not dry_run:
-                require_clean(project)  # still
+                require_clean(project)  # again, since files may have changed meanwhile
                 transplant(merged, project.root)
             return done
 
 
 def _answers_with(data: Mapping[str, str], config: Mapping[str, Any]) -> dict[str, str]:
-    """Answers given with the command.
+    """Checks the answers that were passed to the command.
 
     Raises:
-        UserError: no such question, or one that cannot be answered anew.
+        UserError: a question does not exist, or its answer cannot change.
     """
     questions = [name for name in config if not name.startswith("_") and config[name].get("when") is not False]
     for name in data:
         if name not in questions:
-            raise UserError(f"No such question: {name}; they are {', '.join(questions)}.", 2)
+            raise UserError(f"No such question: {name}; the questions are {', '.join(questions)}.", 2)
         if name in FIXED:
-            raise UserError(f"{name} is fixed once a project is rendered: files and code of yours hold it.", 2)
+            raise UserError(
+                f"{name} cannot change after a project is rendered, because your files and code contain it.", 2
+            )
         if config[name].get("multiselect"):
-            raise UserError(f"{name} is a choice of several: use `torch-backend add-feature` and `remove-feature`.", 2)
+            raise UserError(f"{name} has several values: use `torch-backend add-feature` and `remove-feature`.", 2)
     return dict(data)
 
 
 def answers_of(project: Project) -> dict[str, Any]:
-    """The project's answers without copier's own entries."""
+    """Returns the project's answers without copier's own entries."""
     return {name: value for name, value in project.answers.items() if not name.startswith("_")}
 
 
@@ -184,17 +186,17 @@ def merged_render(
     written: Sequence[str] = (),
     follow_renames: bool = True,
 ) -> Iterator[Merged]:
-    """Renders the template as the project has it and as it is to have it, and merges.
+    """Renders the current and the target revision of the template, and merges them with the project.
 
-    Nothing is written to the project.
+    It writes nothing to the project.
 
     Args:
         project: the rendered project.
         repository: its template.
-        current: the revision that it was made from.
-        target: the revision that it is to have.
-        answers: its answers there.
-        defaults: do not ask for what is missing.
+        current: the revision that the project was made from.
+        target: the revision to update to.
+        answers: the answers for the target revision.
+        defaults: ask no questions.
         seeds: see ``merge``.
         moved: see ``merge``.
         rewrite: see ``merge``.
@@ -225,22 +227,22 @@ def merged_render(
 
 
 def require_clean(project: Project) -> None:
-    """Refuses a project whose edits are not all committed, since they could not be told from the template's.
+    """Refuses a project with uncommitted edits, because an update could not tell them from the template's changes.
 
     Raises:
-        UserError: with what to do.
+        UserError: the project is not clean; the text says what to do.
     """
     git = Git(project.root)
     if not git.succeeds("rev-parse", "--is-inside-work-tree"):
         raise UserError(
-            f"{project.root} is not in a git repository, so that edits cannot be told from the template: "
+            f"{project.root} is not in a git repository, so your edits cannot be told from the template's files: "
             "run `git init`, `git add --all` and `git commit` there first.",
             2,
         )
     left = sorted(path.name for path in project.root.glob(f"{STAGING}*"))
     if left:
         raise UserError(
-            f"An earlier update of {project.root} was killed and left {left[0]}/. Go back to your last commit: "
+            f"An earlier update of {project.root} was killed and left {left[0]}/. Return to your last commit: "
             f"`git reset --hard` and `git clean -fd` in the project; {UNTOUCHED}",
             2,
         )
@@ -250,7 +252,7 @@ def require_clean(project: Project) -> None:
         raise UserError(
             "The project has changes that are not committed:\n  "
             + "\n  ".join(lines[:10])
-            + f"{more}\nCommit them, or put them aside with `git stash --include-untracked`. {UNTOUCHED}",
+            + f"{more}\nCommit them, or stash them with `git stash --include-untracked`. {UNTOUCHED}",
             2,
         )
     if not git.succeeds("ls-files", "--error-unmatch", ANSWERS_FILE):
@@ -258,7 +260,7 @@ def require_clean(project: Project) -> None:
 
 
 def seed_patterns(config: Mapping[str, Any], answers: Mapping[str, Any]) -> list[str]:
-    """Patterns of files that are rendered once: what copier.yml excludes from updates, and from updates only."""
+    """Returns the patterns of seed files: those that copier.yml excludes from updates but not from copies."""
     environment = SandboxedEnvironment(undefined=StrictUndefined)
 
     def excluded(operation: str) -> set[str]:
@@ -270,7 +272,7 @@ def seed_patterns(config: Mapping[str, Any], answers: Mapping[str, Any]) -> list
 
 @contextmanager
 def template_of(project: Project, address: str | None) -> Iterator[tuple[Repository, Revision]]:
-    """The template of a project that is to be changed; see ``open_repository`` and ``require_clean``."""
+    """Opens the template of a clean project; see ``open_repository`` and ``require_clean``."""
     with guarded():
         require_clean(project)
         with open_repository(project, address) as found:
@@ -279,7 +281,7 @@ def template_of(project: Project, address: str | None) -> Iterator[tuple[Reposit
 
 @contextmanager
 def guarded() -> Iterator[None]:
-    """Says of every way to fail that the project is as it was."""
+    """Adds to the message of every failure that the project is unchanged."""
     try:
         with interruptible():
             yield

@@ -1,4 +1,4 @@
-"""The commands that change a project which is there already: update, add-feature, remove-feature."""
+"""The commands that change an existing project: update, add-feature, remove-feature."""
 
 from __future__ import annotations
 
@@ -19,16 +19,18 @@ from .update import check, update
 
 
 def _shared(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Options that all of them have."""
+    """Adds the options of all these commands."""
     for option in (
-        click.option("--dry-run", is_flag=True, help="Show the changes as a diff, and make none."),
-        click.option("--template", "address", help="Where the template's repository is now, if it has moved."),
+        click.option("--dry-run", is_flag=True, help="Show the changes as a diff, and change nothing."),
+        click.option(
+            "--template", "address", help="The present address of the template's repository, if it has moved."
+        ),
         click.option(
             "--project",
             "folder",
             type=click.Path(exists=True, file_okay=False, path_type=Path),
             default=Path(),
-            help="The project; by default the one that the current folder is in.",
+            help="The project's folder or a folder in it; default: the current folder.",
         ),
     ):
         command = option(command)
@@ -39,13 +41,13 @@ def _shared(command: Callable[..., Any]) -> Callable[..., Any]:
 @_shared
 @click.option("--ref", help="Version (git tag, branch or commit) to update to; by default the newest.")
 @click.option(
-    "--check", "only_check", is_flag=True, help="Only say whether there is a newer version; exit code 1 if so."
+    "--check", "only_check", is_flag=True, help="Only report whether there is a newer version; exit code 1 if so."
 )
 @click.option("--json", "as_json", is_flag=True, help="With --check: print JSON.")
 @click.option(
-    "--data", "pairs", multiple=True, metavar="QUESTION=ANSWER", help="Answer a new question, or an old one anew."
+    "--data", "pairs", multiple=True, metavar="QUESTION=ANSWER", help="Answer a new question, or change an answer."
 )
-@click.option("--defaults", is_flag=True, help="Do not ask; take the default of questions that are new.")
+@click.option("--defaults", is_flag=True, help="Ask no questions; use the defaults of new questions.")
 def update_command(
     folder: Path,
     address: str | None,
@@ -56,7 +58,7 @@ def update_command(
     pairs: tuple[str, ...],
     defaults: bool,
 ) -> None:
-    """Take the project to a newer version of the template, keeping your edits.
+    """Update the project to a newer version of the template, keeping your edits.
 
     The project must be in git with everything committed. What both you and the template have edited at the same place
     is left as a conflict, as `git merge` leaves it, and the exit code is 1. In files that a port writes, as those of
@@ -69,9 +71,9 @@ def update_command(
     """
     project = Project.find(folder)
     if as_json and not only_check:
-        raise click.UsageError("--json goes with --check.")
+        raise click.UsageError("--json needs --check.")
     if only_check and (ref or dry_run):
-        raise click.UsageError("--check goes without --ref and --dry-run.")
+        raise click.UsageError("--check cannot be combined with --ref or --dry-run.")
     if only_check:
         status = check(project, address)
         current = status.labels[status.current]
@@ -103,7 +105,7 @@ def update_command(
 @click.argument("names", nargs=-1, required=True, metavar="NAME...")
 @_shared
 def add_feature_command(names: tuple[str, ...], folder: Path, address: str | None, dry_run: bool) -> None:
-    """Add optional parts of the template to the project, at the template version that it has.
+    """Add optional parts of the template to the project, without changing the template version.
 
     The project must be in git with everything committed.
     """
@@ -120,8 +122,8 @@ def remove_feature_command(
 ) -> None:
     """Remove optional parts of the template from the project.
 
-    Files of such a part that you have edited are named, and nothing is removed, unless --force is given. Files that you
-    have added stay. The project must be in git with everything committed.
+    If you have edited files of such a part, the command names them and removes nothing, unless --force is given. Files
+    that you have added stay. The project must be in git with everything committed.
     """
     project = Project.find(folder)
     done = change_features(project, remove=names, address=address, force=force, dry_run=dry_run)
@@ -155,7 +157,7 @@ def _report_ownership(merged: Merged) -> None:
 
 
 def _report(merged: Merged, dry_run: bool, message: str) -> None:
-    """Says what changed, which conflicts there are, and what to do next; ends with exit code 1 if there are any."""
+    """Prints the changes, the conflicts and the next steps; exits with code 1 if there are conflicts."""
     conflicts = merged.conflicts
     if dry_run:
         click.echo(merged.diff)
@@ -173,11 +175,12 @@ def _report(merged: Merged, dry_run: bool, message: str) -> None:
         click.echo("Nothing was changed.")
     elif conflicts:
         click.echo(
-            "\nNext: edit each of them (look for <<<<<<<), then `git add` it, or `git rm` what you no longer want.\n"
-            f'When `git status` shows none left, build, test, and `git add --all && git commit -m "{message}"`.\n'
-            "To go back to where you were: `git reset --hard && git clean -fd`."
+            "\nNext: edit each of these files (search for <<<<<<<), then `git add` it, or `git rm` it.\n"
+            "When `git status` shows no more conflicts, build, test, and run\n"
+            f'`git add --all && git commit -m "{message}"`.\n'
+            "To undo the update, run `git reset --hard && git clean -fd`."
         )
     else:
-        click.echo(f'\nNext: look at `git status`, build, test, and `git add --all && git commit -m "{message}"`.')
+        click.echo(f'\nNext: check `git status`, build, test, and run `git add --all && git commit -m "{message}"`.')
     if conflicts:
         sys.exit(1)

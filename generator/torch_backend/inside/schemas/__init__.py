@@ -1,4 +1,4 @@
-"""Says of operators what the installed torch knows. Needs torchgen, which is part of torch and wants PyYAML."""
+"""Describes operators of the installed torch. It needs torchgen, which is part of torch and needs PyYAML."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ def report(*arguments: str) -> Iterator[tuple[str, dict[str, Any]]]:
     """Yields each name with ``{"operator": description}``, or ``{"refused": sentence}`` if it cannot have a kernel.
 
     Args:
-        arguments: names of operators; ``--no-samples`` leaves out arguments that are made from a schema and tried out.
+        arguments: names of operators; with ``--no-samples`` the descriptions have no samples made from schemas.
     """
     from .opinfo import database_entries
     from .samples import find_samples

@@ -1,4 +1,4 @@
-"""PyTorch's database of operators with samples for each: which of its entries exercise an operator."""
+"""Finds the entries of PyTorch's database of operator samples that test an operator."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def _database() -> list[Any]:
 
 
 def database_entries(base: str) -> list[dict[str, Any]]:
-    """Returns the entries whose forward or backward is the operator, and what they can be tested for."""
+    """Returns the entries whose forward or backward is the operator, and the checks that they support."""
     entries = []
     for op in _database():
         names = {op.aten_name, op.name.removeprefix("nn.functional."), op.name.replace(".", "_")}

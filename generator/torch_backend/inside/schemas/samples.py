@@ -1,4 +1,4 @@
-"""Arguments for an operator, made from its schema and tried out on the CPU."""
+"""Arguments for an operator, made from its schema and tested on the CPU."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from torchgen.model import Argument, BaseTy, BaseType, ListType, NativeFunction,
 
 from .signature import python_name
 
-# Shapes for the tensors of a call, in order; the last one is repeated. Integers for its numbers.
+# SHAPES: shapes for the tensors of a call, in order; the last shape is repeated. INTEGERS: values for its integers.
 SHAPES: tuple[tuple[tuple[int, ...], ...], ...] = (
     ((3, 4),),
     ((3, 4), (4, 5)),
@@ -34,7 +34,7 @@ LIMIT = 3
 
 
 def find_samples(functions: list[NativeFunction]) -> list[dict[str, Any]]:
-    """Returns calls that the CPU takes: for each overload up to three, as the texts of Python expressions."""
+    """Returns calls that the CPU accepts, up to three for each overload, as texts of Python expressions."""
     found = []
     for function in functions:
         returns_result = function.func.kind() in {SchemaKind.functional, SchemaKind.mutable}
@@ -44,7 +44,7 @@ def find_samples(functions: list[NativeFunction]) -> list[dict[str, Any]]:
 
 
 def parts_of(functions: list[NativeFunction]) -> list[str]:
-    """Returns the operators that composite ones call on the CPU, views and allocations left out."""
+    """Returns the operators that composite operators call on the CPU, without views and allocations."""
 
     class Recorder(TorchDispatchMode):  # type: ignore[misc]
         def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
@@ -66,13 +66,13 @@ def parts_of(functions: list[NativeFunction]) -> list[str]:
 
 
 def _has_functional(functions: list[NativeFunction], function: NativeFunction) -> bool:
-    """Whether another of the overloads takes the same arguments and returns its result."""
+    """Returns whether another overload takes the same arguments and returns its result."""
     signature = function.func.signature()
     return any(f.func.kind() == SchemaKind.functional and f.func.signature() == signature for f in functions)
 
 
 def _working(function: NativeFunction) -> Iterator[list[str]]:
-    """Yields argument lists that the CPU takes. The order is that of the schema; keywords have their name before."""
+    """Yields argument lists that the CPU accepts, in the order of the schema; keyword arguments include their name."""
     done: list[list[str]] = []
     for shapes in SHAPES:
         for integer in INTEGERS:
@@ -113,7 +113,7 @@ def _tensor(*shape: int, dtype: torch.dtype = torch.float32) -> torch.Tensor:
 def _arguments(
     function: NativeFunction, shapes: tuple[tuple[int, ...], ...], integer: int, dtype: str
 ) -> list[str] | None:
-    """Returns the texts of the arguments, or None if there is no way to make one. Defaults are left to the schema."""
+    """Returns the texts of the arguments without defaults, or None if one of them cannot be made."""
     arguments = function.func.arguments
     texts: list[str] = []
     next_shape, next_scalar = _Series(shapes), _Series(SCALARS[dtype])
@@ -137,7 +137,7 @@ def _arguments(
 
 
 class _Series:
-    """Returns one value after the other, then the last one again and again."""
+    """Returns one value after the other, then repeats the last value."""
 
     def __init__(self, values: Iterable[Any]) -> None:
         self._values = list(values)

@@ -1,4 +1,4 @@
-"""Operators as native_functions.yaml has them: families of overloads, and which of them a device has to write."""
+"""Operators of native_functions.yaml: families of overloads, and the overloads that a device must implement."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ class Operator:
     """The overloads of one operator that need a kernel.
 
     Attributes:
-        name: as it was asked for, without a namespace.
+        name: the requested name without a namespace.
         base: the name without an overload and the trailing underscore.
-        kernels: groups of overloads. Those of a structured group share one body; others have the group None.
-        left: overloads that PyTorch makes of others.
-        unserved: overloads without a kernel on the CPU that could serve as a reference.
+        kernels: groups of overloads. The overloads of a structured group share one body; others have the group None.
+        left: overloads that PyTorch computes from others.
+        unserved: overloads that get no kernel, because the CPU has no kernel to use as a reference.
     """
 
     name: str
@@ -45,7 +45,7 @@ class Operator:
         return [function for _, functions in self.kernels for function in functions]
 
     def describe(self) -> dict[str, Any]:
-        """Returns what the templates need, in types that JSON has."""
+        """Returns the values for the templates, in types of JSON."""
         return {
             "name": self.name,
             "base": self.base,
@@ -73,10 +73,10 @@ class Schemas:
                     self._group_of[str(function.func.name)] = entry
 
     def find(self, asked: str) -> Operator:
-        """Returns the operator of a name: of a family such as ``gelu``, or of one overload such as ``add.Tensor``.
+        """Returns the operator of a family such as ``gelu``, or of an overload such as ``add.Tensor``.
 
         Raises:
-            RefusedError: there is no such operator, or PyTorch makes it of others.
+            RefusedError: there is no such operator, or PyTorch computes it from others.
         """
         name = asked.removeprefix("aten::")
         if "::" in name:
@@ -86,12 +86,14 @@ class Schemas:
             )
         family, overloads = self._select(name)
         if any("generated" in f.tags and str(f.func.name) == name for f in overloads):
-            raise RefusedError(f"aten::{name} needs no kernel, since PyTorch makes it of aten::{family}: add that one.")
+            raise RefusedError(
+                f"aten::{name} needs no kernel, because PyTorch computes it with aten::{family}: add that one."
+            )
         wanted = [f for f in overloads if "generated" not in f.tags]
         if views := [str(f.func.name) for f in wanted if f.is_view_op]:
             raise RefusedError(
-                f"aten::{views[0]} only looks at memory in another way, and computes nothing: "
-                "register PyTorch's own function in csrc/aten/Views.cpp, as the views there are."
+                f"aten::{views[0]} returns a view and computes nothing: "
+                "register PyTorch's own function in csrc/aten/Views.cpp, like the other views."
             )
         chosen = [f for f in wanted if self._on_cpu(f)]
         if not chosen and not any(f.has_composite_implicit_autograd_kernel for f in wanted):
@@ -99,7 +101,7 @@ class Schemas:
         if not chosen:
             self._refuse(name, wanted or overloads)
         else:
-            # Users call these, and composed of an out variant they would take a detour.
+            # Users also call the other overloads of the group, which would be slower if derived from the out overload.
             groups = [self._group(f) for f in chosen]
             chosen = [f for f in wanted if f in chosen or (self._group(f) is not None and self._group(f) in groups)]
         kernels = self._arrange(chosen)
@@ -111,7 +113,7 @@ class Schemas:
         """Returns the name of a family and the overloads meant."""
         for family, functions in self._families.items():
             if name == family or any(name == str(f.func.name.name) for f in functions):
-                return family, functions  # the in-place variant stands for the family too
+                return family, functions  # the name of the in-place variant also means the family
             for function in functions:
                 if name == str(function.func.name):
                     group = self._group_of.get(name)
@@ -140,7 +142,7 @@ class Schemas:
         )
 
     def _arrange(self, chosen: list[NativeFunction]) -> Kernels:
-        """Puts the overloads of a structured group together, if the helpers in Structured.h can serve it."""
+        """Groups the overloads of a structured group, if the helpers in Structured.h support the group."""
         kernels: Kernels = []
         done: list[NativeFunctionsGroup] = []
         for function in chosen:
@@ -161,9 +163,11 @@ class Schemas:
         implicit = [f for f in overloads if f.has_composite_implicit_autograd_kernel]
         if not implicit:
             raise RefusedError(
-                f"aten::{name} has no kernel on the CPU that could serve as a reference: it belongs to another device "
-                "or to another layout of tensors. Write it by hand, with csrc/aten/native/BiasRelu.cpp as a model."
+                f"aten::{name} has no CPU kernel to use as a reference: it belongs to another device or to another "
+                "layout of tensors. Write it by hand, with csrc/aten/native/BiasRelu.cpp as a model."
             )
         parts = parts_of(implicit)
-        advice = f"port what it is made of: {', '.join(parts)}" if parts else "port the operators that it calls"
-        raise RefusedError(f"aten::{name} needs no kernel, since PyTorch makes it of others on every device; {advice}.")
+        advice = f"port these operators: {', '.join(parts)}" if parts else "port the operators that it calls"
+        raise RefusedError(
+            f"aten::{name} needs no kernel, because PyTorch computes it from other operators on every device; {advice}."
+        )

@@ -1,4 +1,4 @@
-"""C++ signatures, from torchgen: as the dispatcher calls a kernel, and as PyTorch's structured kernels are called."""
+"""C++ signatures from torchgen: those of kernels for the dispatcher, and those of PyTorch's structured kernels."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from torchgen.model import ListType, NativeFunction, NativeFunctionsGroup
 def describe_group(group: NativeFunctionsGroup, functions: list[NativeFunction]) -> dict[str, Any]:
     """Describes a structured group: PyTorch's class, the arguments of its body, and the variants.
 
-    The variants' ``call`` are the arguments for meta(), in the types that it takes.
+    ``call`` of a variant holds the arguments for meta(), in its types.
     """
     variants = [describe_plain(function) for function in functions]
     with native_function_manager(group):
@@ -35,17 +35,17 @@ def describe_group(group: NativeFunctionsGroup, functions: list[NativeFunction])
 
 
 def describe_plain(function: NativeFunction) -> dict[str, Any]:
-    """Describes an overload: its names, its kind, and the signature that its kernel has.
+    """Describes an overload: its names, its kind, and the signature of its kernel.
 
-    ``options`` says whether it is a factory function, ``written`` which arguments it changes, and ``lists`` which of
-    them are lists whose writes nobody else tells autograd of.
+    ``options`` says whether it is a factory function. ``written`` names the arguments that it changes. ``lists`` names
+    those of them that are lists and whose writes the kernel itself must report to autograd.
     """
     with native_function_manager(function):
         signature = DispatcherSignature(function.func, symint=False)
         arguments = [_argument(binding) for binding in signature.arguments()]
         returns = _cpp(signature.returns_type().cpp_type())
     flat = function.func.arguments
-    # A kernel of the CPU's own does for lists what is to be done.
+    # If the CPU has its own kernel, that kernel reports the writes to lists.
     composite = function.has_composite_explicit_autograd_kernel
     return {
         "schema": str(function.func.name),
@@ -79,6 +79,6 @@ def _argument(binding: Binding) -> dict[str, str]:
 
 
 def _cpp(text: str) -> str:
-    """As the project's sources write types."""
+    """Spells a type like the project's sources."""
     text = text.replace("::std::", "std::").replace("::c10::", "c10::")
     return re.sub(r",(?=\S)", ", ", re.sub(r"\s+&", "&", text))

@@ -1,4 +1,4 @@
-"""What `torch-backend doctor` looks at: one family of checks a file."""
+"""The checks of `torch-backend doctor`, one family in each file."""
 
 from .diagnosis import diagnose
 from .report import Check, State

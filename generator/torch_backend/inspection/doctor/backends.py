@@ -1,4 +1,4 @@
-"""Installed backends: a process has room for one, and `import torch` loads every one that it finds."""
+"""Checks the installed backends. A process can load one, and `import torch` loads all that it finds."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from torch_backend.project import Project
 from .context import Context
 from .report import Check
 
-# What is compiled: an edit there does nothing until the next build.
+# Compiled sources: an edit has no effect until the next build.
 COMPILED = ("csrc", "third_party", "cmake", "CMakeLists.txt")
 SUFFIXES = (".c", ".cpp", ".h", ".def", ".in", ".cmake", ".txt")
 
 
 def checks(context: Context) -> Iterator[Check]:
-    """Yields what is to be said of the backends in the environment."""
+    """Yields the findings about the backends in the environment."""
     if "backends" not in context.facts:
         return
     yield from _entry_points(context)
@@ -52,13 +52,13 @@ def _entry_points(context: Context) -> Iterator[Check]:
         yield Check(
             "other backends",
             "fail",
-            f"installed beside: {_named(others)}; PyTorch has room for one out-of-tree backend in a process"
+            f"also installed: {_named(others)}; PyTorch supports one out-of-tree backend in a process"
             if own
-            else f"{_named(others)}; PyTorch has room for one out-of-tree backend in a process",
-            f"{context.python} -m pip uninstall {' '.join(names)}; or use a virtual environment for each.",
+            else f"{_named(others)}; PyTorch supports one out-of-tree backend in a process",
+            f"{context.python} -m pip uninstall {' '.join(names)}; or use a separate virtual environment for each.",
         )
     elif entries:
-        yield Check("other backends", "ok", f"none beside {own or _named(entries)}")
+        yield Check("other backends", "ok", f"none besides {own or _named(entries)}")
     else:
         yield Check("other backends", "ok", "no backend is installed")
 
@@ -67,7 +67,7 @@ def _entry_points(context: Context) -> Iterator[Check]:
             yield Check(
                 "entry point",
                 "fail",
-                f"{entry['distribution']} in {entry['folder']} names the module {entry['module']}, which is not there: "
+                f"{entry['distribution']} in {entry['folder']} names the module {entry['module']}, which does not exist: "
                 "`import torch` fails",
                 f"{context.python} -m pip uninstall {entry['distribution']}; delete its .dist-info folder if it stays.",
             )
@@ -78,7 +78,7 @@ def _entry_points(context: Context) -> Iterator[Check]:
             yield Check(
                 "entry point",
                 "fail",
-                f"the name {name!r} in the group torch.backends is taken by several: {_named(same)}",
+                f"several packages use the name {name!r} in the group torch.backends: {_named(same)}",
                 "Rename one in its pyproject.toml, or uninstall it.",
             )
 
@@ -88,7 +88,7 @@ def _package(context: Context, project: Project) -> Iterator[Check]:
     name = project.package_name
     build = f"cd {project.root} && {context.python} -m pip install --no-build-isolation --editable ."
     if facts["folder"] is None:
-        left = f"; its metadata is left in {facts['installs'][0]['folder']}" if facts["installs"] else ""
+        left = f"; its metadata remains in {facts['installs'][0]['folder']}" if facts["installs"] else ""
         yield Check("package", "warn", f"{name} is not installed{left}", build)
         return
     if len(facts["installs"]) > 1:
@@ -97,13 +97,13 @@ def _package(context: Context, project: Project) -> Iterator[Check]:
             "package",
             "fail",
             f"{name} is installed {len(facts['installs'])} times: {places}; {facts['folder']} is used",
-            f"{context.python} -m pip uninstall {name}, once for each, then build again: {build}",
+            f"{context.python} -m pip uninstall {name}, once for each installation, then build again: {build}",
         )
     elif not facts["installs"]:
         yield Check(
             "package",
             "warn",
-            f"{facts['folder']} is found by the path alone and has no metadata, so `import torch` does not load it",
+            f"{facts['folder']} is on the path without metadata, so `import torch` does not load it",
             build,
         )
     else:
@@ -113,7 +113,7 @@ def _package(context: Context, project: Project) -> Iterator[Check]:
         yield Check(
             "package",
             "fail",
-            f"{', '.join(foreign)} also brings a package of the name {name}",
+            f"{', '.join(foreign)} also contains a package {name}",
             f"{context.python} -m pip uninstall {' '.join(foreign)}, then build again: {build}",
         )
     yield from _library(context, project, build)
@@ -142,7 +142,7 @@ def _library(context: Context, project: Project, build: str) -> Iterator[Check]:
 
 
 def newest_source(root: Path) -> Path | None:
-    """The source that was changed last. Files that an update only touched count too: a build would look at them."""
+    """Returns the source with the newest timestamp. Unchanged files with a new timestamp count: a build checks them."""
     files = []
     for name in COMPILED:
         path = root / name

@@ -1,4 +1,4 @@
-"""Is there a C++20 compiler, and does it fit torch? Found out by compiling a few lines, not by its version."""
+"""Checks for a C++20 compiler whose ABI is that of torch. It compiles a short program and ignores the version."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pathlib import Path
 from .context import Context
 from .report import Check
 
-# What the rendered sources use of C++20, and what the compiler says of itself.
+# It uses the features of C++20 that the rendered sources use, and prints properties of the compiler.
 PROGRAM = """\
 #include <bit>
 #include <concepts>
@@ -53,19 +53,19 @@ INSTALL = (
 
 
 def checks(context: Context) -> Iterator[Check]:
-    """Yields what is to be said of the compiler."""
+    """Yields the findings about the compiler."""
     if os.name == "nt":
-        yield Check("C++ compiler", "skip", "not checked on Windows, where the rendered projects have not been tried")
+        yield Check("C++ compiler", "skip", "not checked on Windows, where the rendered projects are untested")
         return
     command = find_compiler()
     if command is None:
         yield Check("C++ compiler", "fail", _not_found(), INSTALL)
         return
     version = context.output(*command, "--version") or ""
-    called = f"{shlex.join(command)}, {version.splitlines()[0] if version else 'which does not tell its version'}"
+    called = f"{shlex.join(command)}, {version.splitlines()[0] if version else 'which does not print its version'}"
     result = _try(command, context.time_limit)
     if isinstance(result, str):
-        yield Check("C++ compiler", "fail", f"{called}: does not build a program in C++20: {result}", INSTALL)
+        yield Check("C++ compiler", "fail", f"{called}: cannot build a C++20 program: {result}", INSTALL)
         return
     standard, abi = result
     yield Check("C++ compiler", "ok", f"{called}; builds and runs C++20 (__cplusplus {standard})")
@@ -75,7 +75,7 @@ def checks(context: Context) -> Iterator[Check]:
 
 
 def find_compiler() -> list[str] | None:
-    """The command that CMake would take: the variable CXX, which may hold arguments, or one on the PATH."""
+    """Returns the command that CMake would use: the variable CXX, which may contain arguments, or one on the PATH."""
     chosen = os.environ.get("CXX")
     if chosen:
         command = shlex.split(chosen)
@@ -90,7 +90,7 @@ def _not_found() -> str:
 
 
 def _try(command: list[str], time_limit: float) -> tuple[int, int] | str:
-    """Compiles, links and runs.
+    """Compiles, links and runs the program.
 
     Returns:
         ``__cplusplus`` and the ABI flag (-1 for another library than libstdc++); a text if it failed.
@@ -114,7 +114,7 @@ def _try(command: list[str], time_limit: float) -> tuple[int, int] | str:
 
 
 def _abi(compiler: bool, torch: bool) -> Check:
-    words = {True: "the new one (1)", False: "the old one (0)"}
+    words = {True: "the new ABI (1)", False: "the old ABI (0)"}
     if compiler == torch:
         return Check("C++ ABI", "ok", f"compiler and torch both use {words[torch]}")
     return Check(

@@ -1,4 +1,4 @@
-"""What the checks look at, gathered once."""
+"""The data of the checks, collected once."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from .requirements import Requirements, of_project, of_template
 
 @dataclass(frozen=True)
 class Context:
-    """What the checks look at.
+    """The data of the checks.
 
     Attributes:
-        project: None outside of one.
+        project: the project; None outside of a project.
         python: the interpreter that builds and runs the backend.
-        requirements: what a build needs.
-        facts: what ``inside/environment.py`` told of that interpreter, by name.
-        outcome: how that ended.
-        time_limit: for each process that is started, in seconds.
+        requirements: the requirements of a build.
+        facts: the facts about that interpreter from ``inside/environment.py``, by name.
+        outcome: the result of the process that reported them.
+        time_limit: of each started process, in seconds.
     """
 
     project: Project | None
@@ -37,23 +37,23 @@ class Context:
 
     @classmethod
     def gather(cls, project: Project | None, python: Path, time_limit: float) -> Context:
-        """Asks the interpreter.
+        """Collects the data with the interpreter.
 
         Raises:
-            UserError: it cannot be started, or the project's files cannot be read.
+            UserError: the interpreter cannot be started, or the project's files cannot be read.
         """
         requirements = of_project(project) if project else of_template()
         outcome = ask(python, "environment", *([project.package_name] if project else []), time_limit=time_limit)
         return cls(project, python, requirements, dict(outcome.items), outcome, time_limit)
 
     def which(self, *names: str) -> list[Path]:
-        """Programs of these names: beside the interpreter first, as a build finds those that pip installed."""
+        """Finds programs by name. As in a build, programs beside the interpreter precede those on the PATH."""
         path = os.pathsep.join([str(self.python.parent), os.environ.get("PATH", "")])
         found = [shutil.which(name, path=folder) for name in names for folder in path.split(os.pathsep) if folder]
         return list(dict.fromkeys(Path(program) for program in found if program))
 
     def output(self, *command: str) -> str | None:
-        """What a program prints; None if it fails or does not end."""
+        """Returns the output of a program; None if it fails or exceeds the time limit."""
         try:
             done = subprocess.run(
                 command, capture_output=True, text=True, errors="replace", check=False, timeout=self.time_limit

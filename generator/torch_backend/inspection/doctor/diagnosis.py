@@ -22,12 +22,12 @@ FAMILIES: dict[str, Callable[[Context], Iterator[Check]]] = {
 
 
 def diagnose(project: Project | None, python_path: Path, time_limit: float) -> Iterator[Check]:
-    """Yields the checks as they are done.
+    """Yields each check when it is done.
 
     Args:
-        project: None to look at the environment alone.
-        python_path: the interpreter to look at.
-        time_limit: for each process that is started, in seconds.
+        project: the project; None to check only the environment.
+        python_path: the interpreter to check.
+        time_limit: of each started process, in seconds.
 
     Raises:
         UserError: the interpreter cannot be started, or the project's files cannot be read.

@@ -13,12 +13,12 @@ from .requirements import written
 
 
 def checks(context: Context) -> Iterator[Check]:
-    """Yields what is to be said of Python, torch and packages."""
+    """Yields the findings about Python, torch and packages."""
     if "python" not in context.facts:
         yield Check(
             "Python",
             "fail",
-            f"{context.python} {context.outcome.failure or 'told nothing'}: {context.outcome.reason}",
+            f"{context.python} {context.outcome.failure or 'reported nothing'}: {context.outcome.reason}",
             "Name a working interpreter with --python.",
         )
         return
@@ -31,14 +31,14 @@ def _python(context: Context) -> Iterator[Check]:
     facts, needed = context.facts["python"], context.requirements.python
     text = f"{facts['version']} at {facts['executable']}"
     if not needed.contains(facts["version"], prereleases=True):
-        mend = f"Make a virtual environment of Python {written(needed)}, and name its interpreter with --python."
+        mend = f"Create a virtual environment with Python {written(needed)}, and name its interpreter with --python."
         yield Check("Python", "fail", f"{text}; {written(needed)} is needed", mend)
     elif facts["managed"]:
         mend = f"{facts['executable']} -m venv .venv, and use .venv/bin/python from then on."
         yield Check("Python", "warn", f"{text}, which belongs to the system: pip refuses to install into it", mend)
     elif facts["free_threaded"]:
         yield Check(
-            "Python", "warn", f"{text}, without the GIL, which has not been tried", "Use the usual build of Python."
+            "Python", "warn", f"{text}, a build without the GIL, which is untested", "Use a build with the GIL."
         )
     else:
         yield Check("Python", "ok", f"{text} ({written(needed)} is needed)")
@@ -54,7 +54,7 @@ def _torch(context: Context) -> Iterator[Check]:
     install = f'{context.python} -m pip install "torch{written(needed)}"'
     facts = context.facts.get("torch")
     if facts is None:
-        text = f"importing torch, the process {context.outcome.failure}: {context.outcome.reason}"
+        text = f"the process that imports torch {context.outcome.failure}: {context.outcome.reason}"
         yield Check("torch", "fail", text, f"{install} --force-reinstall")
         return
     if facts["version"] is None:
@@ -68,16 +68,16 @@ def _torch(context: Context) -> Iterator[Check]:
         mend = f"{install}; or render for another release: the question torch_minor, which is {minor} here."
         yield Check("torch", "fail", text, mend)
     if facts["headers"] and facts["cmake_files"]:
-        yield Check("torch for C++", "ok", f"headers and CMake files are there, in {facts['cmake_prefix']}")
+        yield Check("torch for C++", "ok", f"headers and CMake files are in {facts['cmake_prefix']}")
     else:
         what = "headers" if not facts["headers"] else f"CMake files in {facts['cmake_prefix']}"
-        text = f"this torch has no {what}: it was packaged to be run only"
+        text = f"this torch has no {what}, so extensions cannot be built with it"
         yield Check("torch for C++", "fail", text, f"{install} --force-reinstall, from pytorch.org or PyPI")
 
 
 def _fits(version: str, needed: SpecifierSet) -> bool:
     try:
-        # "+cpu", "+cu128" say for what it was built; nightlies count as the release to come.
+        # Ignores suffixes such as "+cpu" and "+cu128"; a nightly build counts as the next release.
         return needed.contains(Version(Version(version).base_version))
     except InvalidVersion:
         return False
@@ -103,6 +103,6 @@ def _packages(context: Context) -> Iterator[Check]:
         yield Check("pip", "ok", versions["pip"])
     for name, reason in (
         ("pybind11", "the headers in torch are used"),
-        ("wheel", "scikit-build-core brings its own means"),
+        ("wheel", "scikit-build-core writes wheels itself"),
     ):
         yield Check(name, "ok", f"{versions[name] or 'not installed'} (not needed: {reason})")

@@ -1,4 +1,4 @@
-"""Loads the backend in a process of its own, and names the registration that is missing."""
+"""Loads the backend in a separate process, and names missing registrations."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ MENDS = {
     "guard": "csrc/runtime/Guard.cpp registers it with C10_REGISTER_GUARD_IMPL(PrivateUse1, ...).",
     "hooks": "csrc/runtime/Hooks.cpp registers them with at::RegisterPrivateUse1HooksInterface.",
     "allocator": "csrc/runtime/memory/CachingAllocator.cpp registers a c10::DeviceAllocator with c10::SetAllocator.",
-    "generator": "csrc/runtime/Hooks.cpp gives it in getNewGenerator, csrc/runtime/Generator.cpp holds it.",
+    "generator": "csrc/runtime/Hooks.cpp returns it in getNewGenerator, csrc/runtime/Generator.cpp implements it.",
     "minimal kernels": "csrc/aten/{{Factories,Views,Copy,Scalar,Storage}}.cpp register them.",
     "fallback": "csrc/fallback/RegisterFallbacks.cpp registers it, in TORCH_LIBRARY_IMPL(_, PrivateUse1, m).",
     "autocast": "csrc/amp/Autocast.cpp registers the lists of operators.",
@@ -25,12 +25,12 @@ MENDS = {
     "pinned memory": "csrc/runtime/memory/HostAllocator.cpp; getPinnedMemoryAllocator and isPinnedPtr in Hooks.cpp.",
     "first tensor": "csrc/aten/Factories.cpp and Copy.cpp come first, then the fallback.",
 }
-# A backend can do without.
+# A backend works without these.
 OPTIONAL = {"autoload", "fallback", "autocast", "pinned memory"}
 
 
 def checks(context: Context) -> Iterator[Check]:
-    """Yields what became of each registration; nothing if there is no package to load."""
+    """Yields the result for each registration; nothing if there is no package to load."""
     project = context.project
     if project is None or not (context.facts.get("package") or {}).get("folder"):
         return
@@ -39,7 +39,7 @@ def checks(context: Context) -> Iterator[Check]:
         return
     found, outcome = _load(context, project, {})
     if list(found) == ["autoload"] and not outcome.failure and found["autoload"][0] == "missing":
-        # `import torch` is beyond repair in that process. The others are asked in one that loads the package itself.
+        # That process cannot import torch any more. Another process imports the package and runs the other checks.
         more, outcome = _load(context, project, {AUTOLOAD: "0"})
         found = more | found
     running = [name for name, (state, _) in found.items() if state == "running"]

@@ -1,4 +1,4 @@
-"""What a check found."""
+"""The result of a check."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ class Check:
     """A finding.
 
     Attributes:
-        name: what was looked at.
-        state: "fail" stops a build or the backend, "warn" does not, "skip" was not looked at.
-        found: what is there.
-        mend: what to do about it; empty where there is nothing to do.
-        group: the heading to print it under.
+        name: the subject of the check.
+        state: "fail" prevents a build or the backend from working, "warn" does not, "skip" was not checked.
+        found: what the check found.
+        mend: the remedy; empty if none is needed.
+        group: the heading in the report.
     """
 
     name: str
@@ -27,5 +27,5 @@ class Check:
     group: str = ""
 
     def to_json(self) -> dict[str, str]:
-        """The check as the command prints it with --json."""
+        """Returns the check as the command prints it with --json."""
         return asdict(self)

@@ -1,4 +1,4 @@
-"""What a rendered project needs to be built: read from its own files, or from the template's outside of a project."""
+"""The requirements of a build, read from the project's files, or outside of a project from the template's."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if sys.version_info >= (3, 11):
 else:
     import tomli as tomllib
 
-# What CMake itself and scikit-build-core ask of it.
+# The minimum that CMake and scikit-build-core require.
 NINJA = Version("1.5")
 
 
@@ -32,9 +32,9 @@ class Requirements:
 
     Attributes:
         python: ``requires-python``.
-        cmake: the least version.
-        packages: for each distribution that the build asks for, which versions; torch is one of them.
-        torch_minor: the release series that the project was made for.
+        cmake: the minimum version.
+        packages: the versions of each required distribution, including torch.
+        torch_minor: the release series that the project was rendered for.
     """
 
     python: SpecifierSet
@@ -47,23 +47,23 @@ def of_project(project: Project) -> Requirements:
     """Reads a project's files.
 
     Raises:
-        UserError: one is missing or cannot be understood.
+        UserError: a file is missing or cannot be parsed.
     """
     return _read(_text(project.root, "pyproject.toml"), _text(project.root, "CMakeLists.txt"), _minor(project))
 
 
 def of_template(source: Source | None = None) -> Requirements:
-    """Reads the template's, with its newest torch release.
+    """Reads the template's files, with its newest torch release.
 
     Raises:
-        UserError: the template is not there.
+        UserError: there is no template.
     """
     source = source or find_source()
     minor, release = list(source.config["torch_releases"]["default"].items())[-1]
     values = {"torch_requirement": release["requirement"], "python_requirement": release["python"]}
 
     def fill(match: re.Match[str]) -> str:
-        # A literal placeholder brings its quotes along.
+        # The value of a *_literal placeholder includes quotes.
         return str(values.get(match["name"], '"x"' if match["name"].endswith("_literal") else "x"))
 
     def text(name: str) -> str:
@@ -73,7 +73,7 @@ def of_template(source: Source | None = None) -> Requirements:
 
 
 def written(versions: SpecifierSet) -> str:
-    """The versions as people write them: the least one first."""
+    """Returns the versions as text, with the minimum first."""
     return ",".join(sorted(map(str, versions), reverse=True))
 
 
@@ -95,7 +95,7 @@ def _read(pyproject: str, cmake: str, minor: str) -> Requirements:
         python = SpecifierSet(content["project"].get("requires-python", ""))
     except (tomllib.TOMLDecodeError, KeyError, InvalidRequirement, InvalidSpecifier) as error:
         raise UserError(
-            f"pyproject.toml cannot be understood ({error!r}); compare it with the one in git.", 2
+            f"pyproject.toml cannot be parsed ({error!r}); compare it with the version in git.", 2
         ) from error
     least = re.search(r"cmake_minimum_required\s*\(\s*VERSION\s+(\d+(?:\.\d+)*)", cmake, re.IGNORECASE)
     if least is None:

@@ -1,4 +1,4 @@
-"""Programs and room that a build needs, or is better with."""
+"""Checks the programs and the disk space that a build needs or can use."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ GTEST = ("/usr/include", "/usr/local/include", "/opt/homebrew/include")
 
 
 def checks(context: Context) -> Iterator[Check]:
-    """Yields what is to be said of each tool."""
+    """Yields the findings about each tool."""
     yield _cmake(context)
     yield _ninja(context)
     yield _git(context)
@@ -42,7 +42,7 @@ def _version(context: Context, program: Path) -> Version | None:
 
 
 def _find(context: Context, name: str, least: Version) -> tuple[Path, Version | None, bool] | None:
-    """The first program that is new enough, as scikit-build-core looks for it; else the first one."""
+    """Finds the first program that is new enough, like scikit-build-core; else the first program."""
     found = [(path, _version(context, path)) for path in context.which(name)]
     good = next(((path, version) for path, version in found if version and version >= least), None)
     if good:
@@ -66,7 +66,7 @@ def _ninja(context: Context) -> Check:
     mend = f"{context.python} -m pip install ninja"
     found = _find(context, "ninja", NINJA)
     if found is None:
-        return Check("Ninja", "warn", "not found: make is used, if there is one, and builds take longer", mend)
+        return Check("Ninja", "warn", "not found: the build uses make, if it is installed, and takes longer", mend)
     path, version, good = found
     if not good:
         return Check("Ninja", "fail", f"{version or 'does not start'} at {path}; {NINJA} or newer is needed", mend)
@@ -82,7 +82,7 @@ def _git(context: Context) -> Check:
         return Check(
             "git",
             "warn",
-            f"{version}; the project is not committed, and updates of the template are merged by git",
+            f"{version}; the project is not committed, and git needs a commit to merge updates of the template",
             'git init && git add --all && git commit --message "Start from the template"',
         )
     return Check("git", "ok", str(version))
@@ -91,7 +91,7 @@ def _git(context: Context) -> Check:
 def _ccache(context: Context) -> Check:
     found = context.which("ccache")
     if not found:
-        return Check("ccache", "ok", "not installed (optional): it makes a second build take seconds")
+        return Check("ccache", "ok", "not installed (optional): with it a second build takes seconds")
     return Check("ccache", "ok", f"{_version(context, found[0])} at {found[0]}")
 
 
@@ -101,7 +101,9 @@ def _googletest() -> Check:
     found = next((root for root in roots if (root / "gtest" / "gtest.h").is_file()), None)
     if found is None:
         return Check(
-            "GoogleTest", "ok", "not installed (optional): without it the C++ tests of the emulated device are left out"
+            "GoogleTest",
+            "ok",
+            "not installed (optional): without it the C++ tests of the emulated device are not built",
         )
     return Check("GoogleTest", "ok", f"in {found}")
 
@@ -111,9 +113,9 @@ def _disk(context: Context) -> Check:
     try:
         free = shutil.disk_usage(folder).free
     except OSError as error:
-        return Check("disk", "warn", f"the room in {folder} cannot be told: {error}")
+        return Check("disk", "warn", f"the free space in {folder} is unknown: {error}")
     text = f"{free / GIGABYTE:.1f} GB free in {folder}"
-    mend = "Make room, or build elsewhere with --config-settings=build-dir=<folder>."
+    mend = "Free some space, or build elsewhere with --config-settings=build-dir=<folder>."
     if free < ROOM_FOR_A_BUILD:
         return Check("disk", "fail", f"{text}; a build takes up to 1 GB", mend)
     if free < ROOM_TO_BE_SURE:
