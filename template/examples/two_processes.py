@@ -26,7 +26,7 @@ def main() -> None:
     x = torch.arange(5, device=device)
     tasks.put(x)
     results.get()
-    print(x)  # twice of what it was
+    print(x)  # the doubled values
 
     tasks.put(None)
     worker.join()

@@ -148,7 +148,7 @@ def test_events_of_other_streams_wait_for_the_end(device: str, device_module: Mo
 def test_wrong_order_is_an_error(device: str, pool: Pool) -> None:
     with pytest.raises(ValueError, match="all share"):
         _C._begin_allocate_current_stream_to_pool(0, (0, 0))
-    with pytest.raises(RuntimeError, match="nothing to end"):
+    with pytest.raises(RuntimeError, match="cannot end allocations"):
         _C._end_allocate_to_pool(0, pool)
     with pytest.raises(RuntimeError, match="no users"):
         _C._release_pool(0, pool)

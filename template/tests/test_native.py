@@ -360,7 +360,7 @@ def test_swiglu_has_shapes_without_data(swiglu: Callable[[Tensor, Tensor], Tenso
 def test_swiglu_errors(swiglu: Callable[[Tensor, Tensor], Tensor], device: str) -> None:
     x = torch.ones(2, 3, device=device)
     for other, what in ((x[:1], "shape"), (x.half(), "dtype"), (x.cpu(), "device")):
-        with pytest.raises(RuntimeError, match=f"swiglu takes two tensors of one {what}"):
+        with pytest.raises(RuntimeError, match=f"swiglu needs two tensors of the same {what}"):
             swiglu(x, other)
 
 

@@ -1,4 +1,4 @@
-"""What `operators.py` measures: operators on small and on large operands, and whole training steps."""
+"""The cases of `operators.py`: operators on small and large operands, and whole training steps."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Call = Callable[[], object]
 
 @dataclass(frozen=True)
 class Case:
-    """One measurement: what is called, and what kind it is, which decides its bar."""
+    """One measurement: the call, and its kind, which decides the highest accepted ratio."""
 
     name: str
     call: Call
@@ -146,7 +146,7 @@ def operators(device: str) -> Iterator[Case]:
     yield large("_foreach_add_", lambda: torch._foreach_add_(parameters, gradients, alpha=0.0))
     yield large("_foreach_norm", lambda: torch._foreach_norm(gradients))
 
-    # optimizers, told how: left alone, PyTorch takes one tensor at a time on the CPU and lists of them on devices
+    # optimizers with an explicit implementation; by default PyTorch uses single tensors on the CPU and lists on devices
     def step(make: Callable[..., torch.optim.Optimizer], count: int, *shape: int, **how: bool) -> Call:
         wanted = [nn.Parameter(random(*shape)) for _ in range(count)]
         for parameter in wanted:
@@ -159,7 +159,7 @@ def operators(device: str) -> Iterator[Case]:
     yield large("Adam step", step(torch.optim.Adam, 20, 256, 256, foreach=True))
     yield large("AdamW step, fused,", step(torch.optim.AdamW, 20, 256, 256, fused=True))
 
-    # operators that nobody has given a line in the list
+    # operators without a line in operators.def
     yield boxed("cummax", lambda: a.cummax(0))
     yield boxed("logcumsumexp", lambda: a.logcumsumexp(0))
     yield boxed("kthvalue", lambda: a.kthvalue(2))

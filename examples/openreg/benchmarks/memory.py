@@ -1,4 +1,4 @@
-"""Allocating and freeing a cached block, against the CPU's allocator: median times in one process, interleaved.
+"""Compares allocating and freeing a cached block with the CPU's allocator: median times of interleaved measurements.
 
 ``python benchmarks/memory.py`` prints a table of ratios. One call is ``torch.empty`` and the end of its result. One
 thread is measured in processor time, which other processes disturb little; several in the time of the clock, which
@@ -20,7 +20,7 @@ SIZES = {"16 B": 16, "4 KiB": 4 << 10, "1 MiB": 1 << 20, "4 MiB": 4 << 20, "64 M
 
 
 def seconds(device: str, size: int, calls: int, threads: int) -> float:
-    """Mean time of a call, which allocates `size` bytes and frees them."""
+    """Return the mean time of a call that allocates and frees `size` bytes."""
     start = threading.Barrier(threads + 1)
 
     def work() -> None:
@@ -43,7 +43,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--threads", type=int, nargs="+", default=[1, 8], help="threads that allocate (default: 1 8)")
     parser.add_argument("--rounds", type=int, default=41, help="interleaved measurements (default: %(default)s)")
-    parser.add_argument("--calls", type=int, default=2000, help="calls a measurement (default: %(default)s)")
+    parser.add_argument("--calls", type=int, default=2000, help="calls in each measurement (default: %(default)s)")
     options = parser.parse_args()
 
     print(f"{'size':<8} {'threads':>7} {'cpu us':>9} {'device us':>9} {'ratio':>6}")

@@ -1,4 +1,4 @@
-"""Device against CPU, operator by operator: median times in one process, interleaved, and their ratios.
+"""Compares each operator on the device with the CPU: median times of interleaved measurements, and their ratios.
 
 ``python benchmarks/operators.py`` prints a table, what is above its bar, and the geometric mean of the operators' ratios.
 Only ratios mean anything, since both sides run on the same machine at the same time. ``--threads`` sets PyTorch's
@@ -27,12 +27,12 @@ LONG = 100e-6  # seconds that the CPU takes
 
 
 def bar_of(case: Case, cpu: float) -> float | None:
-    """Return the highest ratio that is accepted. Large operands have none where the CPU is done in no time."""
+    """Return the highest accepted ratio. Large operands have no limit if the CPU is very fast."""
     return BARS.get(case.kind, BAR_OF_LONG_ONES if cpu > LONG else None)
 
 
 def seconds(call: Call, repeats: int, synchronize: Callable[[], None]) -> float:
-    """Mean time of one call, everything that it submitted included."""
+    """Return the mean time of one call, including all work that it submits."""
     started = time.perf_counter()
     for _ in range(repeats):
         call()
@@ -41,7 +41,7 @@ def seconds(call: Call, repeats: int, synchronize: Callable[[], None]) -> float:
 
 
 def measure(cpu: Call, device: Call, rounds: int) -> tuple[float, float]:
-    """Median seconds of a call on each side, measured in turns."""
+    """Return the median seconds of a call on each side, measured alternately."""
     synchronize = torch.get_device_module(DEVICE).synchronize
     once = max(seconds(cpu, 3, lambda: None), seconds(device, 3, synchronize), 1e-7)
     repeats = max(3, int(0.005 / once))
@@ -52,9 +52,11 @@ def measure(cpu: Call, device: Call, rounds: int) -> tuple[float, float]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--threads", type=int, default=1, help="intra-op threads (default: %(default)s)")
-    parser.add_argument("--rounds", type=int, default=21, help="interleaved measurements a case (default: %(default)s)")
+    parser.add_argument(
+        "--rounds", type=int, default=21, help="interleaved measurements of each case (default: %(default)s)"
+    )
     parser.add_argument("--filter", default="", help="only cases whose name contains this")
-    parser.add_argument("--strict", action="store_true", help="exit code 1 if anything is above its bar")
+    parser.add_argument("--strict", action="store_true", help="exit with code 1 if a ratio is above its limit")
     options = parser.parse_args()
     torch.set_num_threads(options.threads)
 
@@ -78,8 +80,8 @@ def main() -> None:
         mean = math.exp(statistics.fmean(math.log(ratio) for ratio in ratios))
         if mean > BAR_OF_MEAN:
             above.append("geometric mean")
-        print(f"\ngeometric mean of {len(ratios)} ratios: {mean:.3f}, bar {BAR_OF_MEAN:.2f}")
-    print(f"above their bars: {', '.join(above) or 'none'}")
+        print(f"\ngeometric mean of {len(ratios)} ratios: {mean:.3f}, limit {BAR_OF_MEAN:.2f}")
+    print(f"above their limits: {', '.join(above) or 'none'}")
     sys.exit(1 if options.strict and above else 0)
 
 

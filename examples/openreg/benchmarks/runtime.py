@@ -1,4 +1,4 @@
-"""Copies, events, launches and start-up of the device, each against its bar.
+"""Measures copies, events, launches and start-up of the device, each with a limit.
 
 ``python benchmarks/runtime.py`` prints one line a measurement. Ratios compare medians of interleaved runs, in one
 process, with the CPU's; times in microseconds are the best of many, since on a busy machine the rest measures the others.
@@ -23,7 +23,7 @@ Case = Callable[[], object]
 
 
 def clock(case: Case) -> float:
-    """Seconds of one call."""
+    """Return the seconds of one call."""
     started = time.perf_counter()
     case()
     return time.perf_counter() - started
@@ -36,7 +36,7 @@ def report(name: str, value: float, unit: str, bar: float) -> bool:
 
 
 def copies(rounds: int) -> list[bool]:
-    """64 MB in every direction, complete on return, against copy_ on the CPU."""
+    """Measure synchronous copies of 64 MB in every direction, compared with copy_ on the CPU."""
     synchronize = torch.accelerator.synchronize
     source, target = (torch.ones(SIZE, dtype=torch.uint8) for _ in range(2))
     pinned = source.pin_memory()
@@ -76,7 +76,7 @@ def copies(rounds: int) -> list[bool]:
 
 
 def overlap(rounds: int) -> list[bool]:
-    """How soon a copy that need not be awaited comes back, as a part of its duration."""
+    """Measure how soon an asynchronous copy returns, as a part of its duration."""
     pinned = torch.ones(SIZE, dtype=torch.uint8).pin_memory()
     there = torch.empty(SIZE, dtype=torch.uint8, device=DEVICE)
     there.copy_(pinned)
@@ -91,7 +91,7 @@ def overlap(rounds: int) -> list[bool]:
 
 
 def best(case: Case, rounds: int, repeats: int) -> float:
-    """Microseconds of one call, in the best of several runs of many."""
+    """Return the microseconds of one call, from the best of several runs of many calls."""
 
     def run() -> None:
         for _ in range(repeats):
@@ -102,7 +102,7 @@ def best(case: Case, rounds: int, repeats: int) -> float:
 
 
 def latencies(rounds: int) -> list[bool]:
-    """Events on an idle stream, and what a launch costs the host when it has to be queued."""
+    """Measure events on an idle stream, and the host's time for a queued launch."""
     stream, event = torch.accelerator.current_stream(), torch.Event(DEVICE)
 
     def record_and_wait() -> None:
@@ -151,7 +151,7 @@ def in_a_process(code: str, argument: str, autoload: bool) -> float:
 
 
 def start_up(processes: int) -> list[bool]:
-    """From the end of ``import torch`` to the first tensor; and the import of the package, which autoload does in it."""
+    """Measure the time from the end of ``import torch`` to the first tensor, and the import of the package."""
     package = torch.get_device_module(DEVICE).__name__.partition(".")[0]
     first: dict[str, list[float]] = {"cpu": [], DEVICE: []}
     imports = []
@@ -169,7 +169,10 @@ def main() -> None:
     parser.add_argument("--threads", type=int, default=1, help="intra-op threads (default: %(default)s)")
     parser.add_argument("--rounds", type=int, default=15, help="measurements of each kind (default: %(default)s)")
     parser.add_argument(
-        "--processes", type=int, default=5, help="processes started for start-up, 0: none (default: %(default)s)"
+        "--processes",
+        type=int,
+        default=5,
+        help="processes for the start-up measurement, 0 for none (default: %(default)s)",
     )
     options = parser.parse_args()
     torch.set_num_threads(options.threads)
@@ -177,7 +180,7 @@ def main() -> None:
         results = copies(options.rounds) + overlap(options.rounds) + latencies(options.rounds)
     if options.processes > 0:
         results += start_up(options.processes)
-    print(f"{sum(results)} of {len(results)} within their bars")
+    print(f"{sum(results)} of {len(results)} within their limits")
 
 
 if __name__ == "__main__":

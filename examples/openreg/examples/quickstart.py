@@ -1,4 +1,4 @@
-"""A first look at the device: tensors, a convolutional network, a transformer, and what is left to port.
+"""A first look at the device: tensors, a convolutional network, a transformer, and the operators left to port.
 
 Run it from anywhere: ``python examples/quickstart.py``. It needs the package installed and nothing else.
 """
@@ -83,7 +83,7 @@ def token_batches(steps: int) -> list[tuple[Tensor, Tensor]]:
 
 
 def train(model: nn.Module, batches: list[tuple[Tensor, Tensor]], device: str) -> tuple[list[float], float]:
-    """Trains on a device; returns the loss of each step and the seconds it took, the first step left out."""
+    """Trains on a device; returns the loss of each step, and the seconds of all steps but the first."""
     model = model.to(device)
     optimizer = torch.optim.AdamW(model.parameters(), lr=3e-3)
     losses = []
@@ -101,7 +101,7 @@ def train(model: nn.Module, batches: list[tuple[Tensor, Tensor]], device: str) -
 
 
 def compare(title: str, make: Callable[[], nn.Module], batches: list[tuple[Tensor, Tensor]]) -> None:
-    """Trains the same model on the device and on the CPU and prints both."""
+    """Trains the same model on the device and on the CPU, and prints both results."""
     torch.manual_seed(0)
     model = make()
     twin = copy.deepcopy(model)
@@ -128,8 +128,8 @@ def main() -> None:
     compare("Transformer", SmallTransformer, token_batches(60))
 
     counts = module.operators.fallback_counts()
-    print(f"\nOperators without a kernel of the device's own: {len(counts)}, called {sum(counts.values())} times.")
-    print("That is what to port, most frequent first:")
+    print(f"\nOperators without a native kernel: {len(counts)}, called {sum(counts.values())} times.")
+    print("Port these, the most frequent first:")
     for name, calls in sorted(counts.items(), key=lambda item: -item[1])[:10]:
         print(f"  {calls:7d}  {name}")
 

@@ -88,7 +88,7 @@ def test_text(operators: ModuleType) -> None:
 
 def test_text_of_nothing(operators: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(REPORT, "usage", dict)
-    assert "Nothing ran without a kernel of its own." in operators.report()
+    assert "No operator ran without a native kernel." in operators.report()
 
 
 def test_text_of_policies(operators: ModuleType) -> None:

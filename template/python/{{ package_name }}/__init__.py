@@ -1,4 +1,4 @@
-"""The device as a PyTorch backend. ``import torch`` loads it by itself: entry point group ``torch.backends``."""
+"""The PyTorch backend of the device. ``import torch`` loads it through the entry point group ``torch.backends``."""
 
 from typing import Any
 
@@ -9,7 +9,7 @@ _loaded = False
 
 
 def _autoload() -> None:
-    """Make the device known to PyTorch. The entry point; a second call does nothing."""
+    """Register the device with PyTorch. This is the entry point; a second call does nothing."""
     global _loaded
     if _loaded:
         return
@@ -32,7 +32,7 @@ def __getattr__(name: str) -> Any:
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
-# Below `_autoload`, because with autoload on, this very import calls it while the present module is half made.
+# After `_autoload`, because with autoload on, this import calls it before this module is complete.
 import torch  # noqa: E402, F401
 
 _autoload()

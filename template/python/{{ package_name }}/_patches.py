@@ -1,4 +1,4 @@
-"""The only assignments into torch beyond its registration functions: two, for DLPack."""
+"""The two assignments into torch that do not use its registration functions, both for DLPack."""
 
 from typing import Any
 
@@ -14,9 +14,9 @@ def apply() -> None:
 
 
 def _patch_dlpack_device() -> None:
-    """Let ``Tensor.__dlpack_device__`` answer for this device, as ``torch.from_dlpack(tensor)`` needs it.
+    """Make ``Tensor.__dlpack_device__`` support this device. ``torch.from_dlpack(tensor)`` needs it.
 
-    REASON: core compares the device type with the literal "privateuse1", which no backend that has a name equals.
+    REASON: core compares the device type with the literal "privateuse1", and a named backend has another type.
     CAN REMOVE when the minimum torch compares with `torch._C._get_privateuse1_backend_name()` there.
     """
     original = torch.Tensor.__dlpack_device__
@@ -34,11 +34,11 @@ def _patch_dlpack_device() -> None:
 
 
 def _patch_dlpack_stream() -> None:
-    """Let ``Tensor.__dlpack__(stream=handle)`` make the consumer's stream wait for the current one.
+    """Make ``Tensor.__dlpack__(stream=handle)`` order the consumer's stream after the current stream.
 
-    `handle` is the native handle of a stream, as ``torch.Stream.native_handle`` gives it. -1 and None order nothing.
+    `handle` is the native handle of a stream, from ``torch.Stream.native_handle``. -1 and None order nothing.
 
-    REASON: core orders streams for CUDA alone; for other devices it takes any number and does nothing.
+    REASON: core orders streams only for CUDA; for other devices it accepts any number and does nothing.
     CAN REMOVE when the minimum torch orders the streams of every accelerator there.
     """
     original = torch.Tensor.__dlpack__

@@ -1,4 +1,4 @@
-"""The steps that make the device known to PyTorch, in their order."""
+"""The steps that register the device with PyTorch, in their order."""
 
 import atexit
 import sys
@@ -11,18 +11,18 @@ from ._build_info import DEVICE_NAME, PACKAGE_NAME, TORCH_MINOR
 
 
 def check_torch_version() -> None:
-    """Raise ImportError before a library built for another torch is loaded: its symbols would not fit."""
+    """Raise ImportError if the library was built for another torch, because its symbols would not resolve."""
     if torch.__version__.split(".")[:2] == TORCH_MINOR.split("."):
         return
     raise ImportError(
         f"{PACKAGE_NAME} was built for torch {TORCH_MINOR}, but this is torch {torch.__version__}. "
-        f"Install torch {TORCH_MINOR}.*, or a {PACKAGE_NAME} made for this torch. "
+        f"Install torch {TORCH_MINOR}.*, or a {PACKAGE_NAME} built for this torch. "
         f"To use torch without it, set TORCH_DEVICE_BACKEND_AUTOLOAD=0 or uninstall {PACKAGE_NAME}."
     )
 
 
 def check_no_other_backend() -> None:
-    """Raise RuntimeError if the place of the one out-of-tree backend of a process is taken."""
+    """Raise RuntimeError if the process has already loaded another out-of-tree backend."""
     name = torch._C._get_privateuse1_backend_name()
     accelerator = torch.accelerator.current_accelerator()
     if name in ("privateuseone", DEVICE_NAME) and (accelerator is None or accelerator.type != name):
@@ -32,9 +32,9 @@ def check_no_other_backend() -> None:
     others = {e.value.split(":")[0] for e in entry_points(group="torch.backends")} - {PACKAGE_NAME}
     raise RuntimeError(
         f"{PACKAGE_NAME} cannot register its device '{DEVICE_NAME}': this process already has the out-of-tree "
-        f"backend '{name}', and PyTorch has room for one. "
+        f"backend '{name}', and PyTorch supports one. "
         f"Other installed backends: {', '.join(sorted(others)) or 'none'}. Uninstall one of them, or set "
-        f"TORCH_DEVICE_BACKEND_AUTOLOAD=0 and import only the one to use."
+        f"TORCH_DEVICE_BACKEND_AUTOLOAD=0 and import only the backend that you want."
     )
 
 
@@ -50,57 +50,57 @@ def load_library() -> None:
 
 
 def register_fallbacks() -> None:
-    """Take over the operators that PyTorch would take apart, though the CPU has a kernel for the whole."""
+    """Register a fallback for operators that PyTorch would decompose although the CPU has a kernel for them."""
     from . import _C
 
     _C._register_fallbacks()
 
 
 def prepare_exit() -> None:
-    """Let no thread of autograd hold a Python object that it would drop while the interpreter shuts down."""
+    """Make autograd threads release their Python objects at exit, before the interpreter shuts down."""
     from . import _C
 
     atexit.register(_C._settle_autograd_threads)
 
 
 def rename_backend() -> None:
-    """Let users write the device's own name where PyTorch has ``privateuseone``."""
+    """Rename PyTorch's ``privateuseone`` to the device's name."""
     rename_privateuse1_backend(DEVICE_NAME)
 
 
 def register_module() -> None:
-    """Make the device module an attribute of torch, and its submodules importable below it."""
+    """Make the device module an attribute of torch, and its submodules importable as ``torch.<device>.<name>``."""
     module = import_module(f"{__package__}.{DEVICE_NAME}")
     torch._register_device_module(DEVICE_NAME, module)
     for name in module.SUBMODULES:
-        # Otherwise `import torch.<device>.<name>` would load a second copy of it.
+        # Otherwise `import torch.<device>.<name>` would load a second copy of the submodule.
         sys.modules[f"torch.{DEVICE_NAME}.{name}"] = getattr(module, name)
 
 
 def generate_methods() -> None:
-    """Give Tensor, Module, PackedSequence and storages a method and a property named after the device."""
+    """Add a method and a property with the device's name to Tensor, Module, PackedSequence and storages."""
     generate_methods_for_privateuse1_backend(for_storage=True)
 
 
 def share_between_processes() -> None:
-    """Let tensors of the device travel through the queues and pipes of ``torch.multiprocessing``."""
+    """Register the reducers with which ``torch.multiprocessing`` sends tensors of the device."""
     import_module(f"{__package__}.{DEVICE_NAME}.multiprocessing").install()
 
 
 def watch_optimizers() -> None:
-    """Let no optimizer that counts its steps on the host be captured into a graph."""
+    """Refuse the capture of an optimizer that counts its steps on the host."""
     from . import _capture
 
     _capture.watch_optimizers()
 
 
 def keep_generators() -> None:
-    """Let generators of the device be pickled and copied with their state."""
+    """Register the reducer that pickles and copies generators of the device with their state."""
     import_module(f"{__package__}.{DEVICE_NAME}.random").install()
 
 
 def apply_patches() -> None:
-    """Repair what PyTorch has no registration for."""
+    """Change functions of PyTorch that have no registration."""
     from . import _patches
 
     _patches.apply()

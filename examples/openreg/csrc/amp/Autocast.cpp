@@ -8,9 +8,9 @@
 
 #include "runtime/Functions.h"
 
-// torch.autocast for this device: PyTorch's own operator lists, the ones that CUDA's autocast is registered from, and its
-// own casts. The kernels are boxed, one for each policy: PyTorch's templates of them, one for each operator, would be a
-// tenth of this library's compile time.
+// torch.autocast for this device. It uses PyTorch's own casts and the operator lists of CUDA's autocast. The kernels are
+// boxed, one for each list, because PyTorch's templates, with one kernel for each operator, would take a tenth of this
+// library's compile time.
 namespace openreg {
 namespace {
 
@@ -57,7 +57,7 @@ void runInFloat(const c10::OperatorHandle& op, Stack* stack) {
   callBelowAutocast(op, stack);
 }
 
-// Operators that can be told the dtype of their result, which is then float, unless the caller has told it already.
+// Operators with a dtype argument. Autocast sets it to float unless the caller has set it.
 void runIntoFloat(const c10::OperatorHandle& op, Stack* stack) {
   const auto arguments = argumentsOf(op, *stack);
   const auto dtype = op.schema().argumentIndexWithName("dtype");
@@ -74,7 +74,7 @@ void runInWidestType(const c10::OperatorHandle& op, Stack* stack) {
   for (const auto i : c10::irange(arguments.size())) {
     if (arguments[i].isTensorList()) {
       widest = at::autocast::prioritize(widest, at::TensorList(arguments[i].toTensorVector()), kDeviceType);
-    } else if (op.schema().arguments()[i].type()->kind() == c10::TypeKind::TensorType) {  // not an optional one: it follows the others
+    } else if (op.schema().arguments()[i].type()->kind() == c10::TypeKind::TensorType) {  // not an optional tensor, which follows the dtype of the others
       widest = at::autocast::prioritize(widest, arguments[i].toTensor(), kDeviceType);
     }
   }

@@ -13,11 +13,11 @@
 
 #include "fallback/Unboxed.h"
 
-// scaled_dot_product_attention: which implementation to take, and the fused one. The unfused ("math") one is made of
-// other operators and needs nothing here.
+// scaled_dot_product_attention: the choice of the implementation, and the fused implementation. The unfused ("math")
+// implementation is composed of other operators and needs no code here.
 //
-// PyTorch predicts the fused one's results for torch.compile and torch.export (_meta_registrations.py). Code that was
-// compiled for the prediction relies on its strides and dtypes, so the kernels here give exactly these.
+// PyTorch predicts the results of the fused attention for torch.compile and torch.export (_meta_registrations.py). Compiled code relies
+// on the predicted strides and dtypes, so the kernels here must return exactly these.
 namespace openreg {
 namespace {
 
@@ -27,13 +27,13 @@ bool sameHeadDimension(const sdp::sdp_params& params, bool explain) {
   const auto size = params.query.sym_size(-1);
   const bool same = TORCH_GUARD_OR_FALSE(size.sym_eq(params.key.sym_size(-1))) && TORCH_GUARD_OR_FALSE(size.sym_eq(params.value.sym_size(-1)));
   if (!same && explain) {
-    TORCH_WARN("The fused attention of this device needs query, key and value of one head dimension.");
+    TORCH_WARN("The fused attention of this device needs query, key and value with the same head dimension.");
   }
   return same;
 }
 
-// torch.vmap, torch.func.grad and jvp, and any nest of them. The fused attention has no batching rule, no second derivative and
-// no forward one; the math implementation has them all, since it is made of operators that have them.
+// torch.vmap, torch.func.grad and jvp, and any nesting of them. The fused attention has no batching rule, no second
+// derivative and no forward derivative. The math implementation has them all, because its operators have them.
 bool outsideOfTransforms(const sdp::sdp_params& params, bool explain) {
   constexpr c10::DispatchKeySet kWrappers{c10::DispatchKey::FuncTorchBatched, c10::DispatchKey::FuncTorchGradWrapper};
   const bool wrapped = (params.query.key_set() | params.key.key_set() | params.value.key_set() | params.attn_mask.value_or(at::Tensor()).key_set()).has_any(kWrappers);
@@ -43,7 +43,7 @@ bool outsideOfTransforms(const sdp::sdp_params& params, bool explain) {
   return !wrapped;
 }
 
-// PORTING: list what your fused attention supports. Look at sizes, strides and dtypes only: the tensors may be without data.
+// PORTING: list the inputs that your fused attention supports. Check only sizes, strides and dtypes, because tensors may have no data.
 bool fusedSupports(const sdp::sdp_params& params, bool explain) {
   constexpr std::array kLimits{
       &outsideOfTransforms,
@@ -51,7 +51,7 @@ bool fusedSupports(const sdp::sdp_params& params, bool explain) {
       &sdp::check_for_dropout,
       &sdp::check_tensor_shapes,
       &sdp::check_batch_size_and_num_heads_dense</*supports_gqa=*/true, /*requires_same_num_heads=*/true>,
-      &sdp::check_attn_mask_shape,  // also refuses masks that want a gradient
+      &sdp::check_attn_mask_shape,  // also refuses masks that need a gradient
       &sameHeadDimension,
       &sdp::check_nonzero_sequence_lengths_dense,
       &sdp::check_last_dim_stride_equals_1_dense</*ignore_singleton_dim=*/false>,
@@ -61,11 +61,11 @@ bool fusedSupports(const sdp::sdp_params& params, bool explain) {
   return std::all_of(kLimits.begin(), kLimits.end(), [&](auto* limit) { return limit(params, explain); }) && sdp::check_tensor_dtype(params, kDtypes, explain);
 }
 
-// Called with whatever the user has: fake tensors while torch.compile traces, wrappers under torch.func.
+// May be called with any tensors: fake tensors while torch.compile traces, wrappers under torch.func.
 int64_t chooseBackend(
     const at::Tensor& query, const at::Tensor& key, const at::Tensor& value, const std::optional<at::Tensor>& attn_mask, double dropout_p, bool is_causal, std::optional<double> /*scale*/, bool enable_gqa) {
   const auto& context = at::globalContext();
-  // A user who asks for flash attention wants a fused one, and this is the device's.
+  // If the user selects flash attention, use the device's fused attention.
   const bool fused = context.userEnabledFlashSDP() || context.userEnabledOverrideableSDP();
   const bool math = context.userEnabledMathSDP();
   if (!fused) {
@@ -85,8 +85,8 @@ int64_t chooseBackend(
 
 using FusedAttentionResult = std::tuple<at::Tensor, at::Tensor, at::Tensor, at::Tensor, c10::SymInt, c10::SymInt, at::Tensor, at::Tensor, at::Tensor>;
 
-// PORTING: call your fused attention here. Backward gets the output, logsumexp (softmax statistics) and, if your kernel has
-// dropout, where its random numbers began.
+// PORTING: call your fused attention here. The backward gets the output, logsumexp (softmax statistics) and, if your kernel
+// has dropout, the start of its random numbers.
 FusedAttentionResult fusedAttention(
     const at::Tensor& query, const at::Tensor& key, const at::Tensor& value, const std::optional<at::Tensor>& attn_bias, double dropout_p, bool is_causal, bool return_debug_mask, std::optional<double> scale) {
   TORCH_CHECK_NOT_IMPLEMENTED(!return_debug_mask, "the fused attention of this device has no debug mask");
@@ -96,14 +96,14 @@ FusedAttentionResult fusedAttention(
   return {std::move(output), logsumexp.contiguous(), {}, {}, query.sym_size(-2), key.sym_size(-2), at::zeros({}, number), at::zeros({}, number), {}};
 }
 
-// A gradient in the layout of its input.
+// Returns a gradient in the layout of its input.
 at::Tensor layOutLike(const at::Tensor& gradient, const at::Tensor& input) {
   const bool dense = input.is_non_overlapping_and_dense();
   const bool same = dense ? gradient.strides() == input.strides() : gradient.strides() == c10::IntArrayRef(at::infer_dense_strides(input.sizes(), input.strides()));
   return same ? gradient : at::empty_like(input).copy_(gradient);
 }
 
-// PORTING: and its backward here.
+// PORTING: call the backward of your fused attention here.
 std::tuple<at::Tensor, at::Tensor, at::Tensor, at::Tensor> fusedAttentionBackward(
     const at::Tensor& grad_out, const at::Tensor& query, const at::Tensor& key, const at::Tensor& value, const at::Tensor& attn_bias, std::array<bool, 4> grad_input_mask, const at::Tensor& out, const at::Tensor& logsumexp, const at::Tensor& /*cum_seq_q*/, const at::Tensor& /*cum_seq_k*/, c10::SymInt /*max_q*/, c10::SymInt /*max_k*/, double dropout_p, bool is_causal, const at::Tensor& /*philox_seed*/, const at::Tensor& /*philox_offset*/, std::optional<double> scale) {
   TORCH_CHECK_NOT_IMPLEMENTED(!grad_input_mask[3], "the fused attention of this device has no gradient for the mask; choose the math backend with torch.nn.attention.sdpa_kernel");
@@ -125,7 +125,7 @@ TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
 
 namespace at::native {
 
-// Registered in PyTorch's namespace because the macro needs to be there.
+// Registered in PyTorch's namespace, because the macro requires it.
 REGISTER_PRIVATEUSE1_DISPATCH(_fused_sdp_choice_stub, &openreg::chooseBackend)
 
 }  // namespace at::native

@@ -5,11 +5,10 @@
 
 #include "fallback/Unboxed.h"
 
-// PyTorch chooses a convolution's implementation by device, and leaves it to `convolution_overrideable` for this one.
-// No fallback can catch that, since PyTorch registers a kernel that raises.
+// PyTorch chooses the implementation of a convolution by device, and calls `convolution_overrideable` for this device. A
+// fallback cannot handle this operator, because PyTorch registers a kernel that raises an error.
 //
-// For torch.compile and torch.export PyTorch predicts contiguous results for such a device, whatever the layout of the
-// operands is. Code that was compiled for the prediction relies on it.
+// For torch.compile and torch.export PyTorch predicts contiguous results, for every layout of the operands. Compiled code relies on it.
 namespace openreg {
 namespace {
 
@@ -23,7 +22,7 @@ at::Tensor contiguous(const at::Tensor& gradient) {
   return gradient.defined() ? gradient.contiguous() : gradient;
 }
 
-// PORTING: and its gradients here. Those that the mask does not ask for stay undefined.
+// PORTING: call the gradients of your convolution here. Leave gradients undefined that the mask does not request.
 std::tuple<at::Tensor, at::Tensor, at::Tensor> convolutionBackward(
     const at::Tensor& grad_output, const at::Tensor& input, const at::Tensor& weight, c10::SymIntArrayRef stride, c10::SymIntArrayRef padding, c10::SymIntArrayRef dilation, bool transposed, c10::SymIntArrayRef output_padding, c10::SymInt groups, std::array<bool, 3> output_mask) {
   const std::array<c10::SymInt, 1> bias_sizes{grad_output.sym_size(1)};

@@ -14,7 +14,7 @@
 #include "runtime/Event.h"
 #include "runtime/memory/HostAllocator.h"
 
-// copy_ in every direction: PyTorch sends it here whenever one side is on the device.
+// copy_ in every direction: PyTorch calls these functions if one side is on the device.
 namespace openreg {
 namespace {
 
@@ -22,7 +22,7 @@ bool onDevice(const at::Tensor& tensor) {
   return tensor.device().type() == kDeviceType;
 }
 
-// Whether one block of bytes is the whole copy.
+// Whether one copy of contiguous bytes is enough.
 bool isPlain(const at::Tensor& dst, const at::Tensor& src) {
   return dst.dtype() == src.dtype() && dst.is_conj() == src.is_conj() && dst.is_neg() == src.is_neg() && dst.sizes() == src.sizes() && dst.strides() == src.strides() && dst.is_non_overlapping_and_dense();
 }
@@ -31,7 +31,7 @@ void copyBytes(const at::Tensor& dst, const at::Tensor& src, device::StreamHandl
   device::copyAsync(dst.mutable_data_ptr(), src.const_data_ptr(), src.nbytes(), stream);
 }
 
-// A plain copy between host and device. Memory that is not pinned makes it synchronous, in the SDK.
+// A plain copy between host and device. The SDK makes it synchronous if the host memory is not pinned.
 void transfer(const at::Tensor& dst, const at::Tensor& src, bool non_blocking) {
   const auto& on_device = onDevice(dst) ? dst : src;
   const auto& on_host = onDevice(dst) ? src : dst;
@@ -51,8 +51,8 @@ bool recordCopy(const at::Tensor& dst, const at::Tensor& src) {
   return captureInstead(op, operatorInfo(op), &stack);
 }
 
-// PORTING: your kernel for copies that convert or rearrange.
-// Dtypes, strides, conjugation and negation are the kernel's affair as long as both sides are on one device.
+// PORTING: call your kernel for copies that convert or rearrange. Both sides are on one device. The kernel handles dtypes,
+// strides, conjugation and negation.
 void copyOnDevice(at::Tensor& dst, const at::Tensor& src) {
   if (isPlain(dst, src)) {
     if (dst.const_data_ptr() != src.const_data_ptr()) {  // else nothing to do
@@ -70,7 +70,7 @@ void copyOnDevice(at::Tensor& dst, const at::Tensor& src) {
   call.run([&] { at::_ops::copy_::redispatch(c10::DispatchKeySet(c10::DispatchKey::CPU), to, from, /*non_blocking=*/false); });
 }
 
-// The source's stream does the copy: it waits for what the destination's stream has before, and that one for the copy.
+// The source's stream copies. It first waits for the earlier work of the destination's stream, which then waits for the copy.
 void copyAcross(at::Tensor& dst, const at::Tensor& src) {
   const bool plain = isPlain(dst, src);
   auto packed = plain ? src : at::empty_like(dst, src.options().dtype(dst.dtype()).device(src.device()), at::MemoryFormat::Contiguous);
@@ -93,7 +93,7 @@ void copyAcross(at::Tensor& dst, const at::Tensor& src) {
   }
 }
 
-// The host converts on its side, the device on its own, and what travels is one block of bytes.
+// The host and the device each convert their own tensor; one copy of contiguous bytes connects them.
 void copyFromHost(at::Tensor& dst, const at::Tensor& src, bool non_blocking) {
   if (isPlain(dst, src)) {
     transfer(dst, src, non_blocking);
@@ -144,7 +144,7 @@ at::Tensor copyFrom(const at::Tensor& self, const at::Tensor& dst, bool non_bloc
   return dst;
 }
 
-// PyTorch's own shares the memory until one side writes, which it knows of its own allocators only.
+// PyTorch's own kernel shares the memory until one side writes, but supports only PyTorch's own allocators.
 at::Tensor lazyClone(const at::Tensor& self) {
   return at::clone(self);
 }
@@ -166,8 +166,8 @@ TORCH_LIBRARY_IMPL(aten, QuantizedPrivateUse1, m) {
   m.impl("_copy_from", TORCH_FN(copyFrom));
 }
 
-// copyFrom knows conjugated and negated views. PyTorch's fallback for operators that don't would copy them first, which
-// leads back here without end.
+// copyFrom handles conjugated and negated views. PyTorch's fallback for other operators would copy them first, and that copy
+// would call this operator again, without end.
 TORCH_LIBRARY_IMPL(aten, Conjugate, m) {
   m.impl("_copy_from", torch::CppFunction::makeFallthrough());
 }

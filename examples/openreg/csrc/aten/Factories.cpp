@@ -6,7 +6,7 @@
 #include "runtime/memory/CachingAllocator.h"
 #include "runtime/Guard.h"
 
-// Tensors without content: what every other factory function starts from.
+// Uninitialized tensors. All other factory functions call these.
 namespace openreg {
 namespace {
 
@@ -22,7 +22,7 @@ c10::DeviceIndex indexOf(std::optional<c10::Device> device) {
   return resolveDevice(device.has_value() ? device->index() : -1);
 }
 
-// torch.utils.deterministic.fill_uninitialized_memory: no program gets to see what was in the memory before.
+// torch.utils.deterministic.fill_uninitialized_memory: programs must not see the earlier content of the memory.
 at::Tensor filledIfDeterministic(at::Tensor fresh) {
   if (at::globalContext().deterministicAlgorithms() && at::globalContext().deterministicFillUninitializedMemory() && fresh.numel() > 0) [[unlikely]] {
     at::native::fill_empty_deterministic_(fresh);
@@ -44,7 +44,7 @@ at::Tensor emptyStrided(
   return filledIfDeterministic(at::detail::empty_strided_generic(size, stride, &cachingAllocator(), kDeviceKey, c10::dtype_or_default(dtype)));
 }
 
-// Zeros without memory, which autograd uses for gradients that are known to vanish.
+// Zeros without memory. Autograd uses them for gradients that are known to be zero.
 at::Tensor efficientZeroTensor(
     c10::IntArrayRef size, std::optional<at::ScalarType> dtype, std::optional<c10::Layout> layout, std::optional<c10::Device> device, std::optional<bool> pin_memory) {
   checkOptions(layout, pin_memory);

@@ -9,14 +9,14 @@
 
 #include "fallback/WiderDtype.h"
 
-// Fourier transforms of half precision. PyTorch checks the type before it looks for a kernel, and has a list of devices that may
-// transform halves, by name. So these compute in single precision and round, as a kernel of the device's would.
+// Fourier transforms of half precision. PyTorch checks the dtype before it calls a kernel, and accepts half precision only
+// for a list of named devices. Therefore these functions compute in single precision and round the result.
 namespace openreg {
 namespace {
 
 using torch::jit::Stack;
 
-// bfloat16 has no complex type, and no device transforms it.
+// bfloat16 has no complex dtype, and no device transforms it.
 bool isHalf(const at::Tensor& tensor) {
   return tensor.scalar_type() == at::kHalf || tensor.scalar_type() == at::kComplexHalf;
 }
@@ -27,13 +27,13 @@ at::ScalarType roundedType(at::ScalarType dtype) {
 
 void transform(const c10::OperatorHandle& op, Stack* stack) {
   const auto count = op.schema().arguments().size();
-  const auto run = [&] { op.redispatchBoxed(c10::DispatchKeySet(c10::DispatchKey::CPU), stack); };  // PyTorch's own form, which serves every device
+  const auto run = [&] { op.redispatchBoxed(c10::DispatchKeySet(c10::DispatchKey::CPU), stack); };  // PyTorch's own implementation for every device
   auto& self = torch::jit::peek(*stack, 0, count);
   if (!isHalf(self.toTensor())) {
     run();
     return;
   }
-  self = self.toTensor().to(*fallback::widerFloat(self.toTensor().scalar_type()));  // autograd takes notice of it
+  self = self.toTensor().to(*fallback::widerFloat(self.toTensor().scalar_type()));  // autograd records this conversion
   auto& last = torch::jit::peek(*stack, count - 1, count);
   if (!last.isTensor()) {
     run();
@@ -84,7 +84,7 @@ TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
   registerTransforms(m);
 }
 
-// Above autograd, which has no derivatives for transforms but for what they are made of.
+// Registered above autograd, because only the operators that these are composed of have derivatives.
 TORCH_LIBRARY_IMPL(aten, AutogradPrivateUse1, m) {
   registerTransforms(m);
 }

@@ -5,8 +5,8 @@
 
 #include <array>
 
-// In-place operators whose form for any device relies on PyTorch's own kernels: it calls one of them past the dispatcher,
-// or hands one tensor twice to an out variant, which knows it by the address of the reference.
+// In-place operators whose composite implementation works only with PyTorch's own kernels: it calls a kernel without the
+// dispatcher, or passes one tensor twice to an out variant, which compares the addresses of the references.
 namespace openreg {
 namespace {
 
@@ -15,7 +15,7 @@ at::Tensor& conjPhysicalInPlace(at::Tensor& self) {
 }
 
 at::Tensor& addrInPlace(at::Tensor& self, const at::Tensor& vec1, const at::Tensor& vec2, const at::Scalar& beta, const at::Scalar& alpha) {
-  if (vec1.dim() == 1 && vec2.dim() == 1) {  // else the out variant says what is wrong
+  if (vec1.dim() == 1 && vec2.dim() == 1) {  // else the out variant raises the error
     const std::array<int64_t, 2> product{vec1.numel(), vec2.numel()};
     TORCH_CHECK(self.sizes() == product, "output with shape ", self.sizes(), " doesn't match the broadcast shape ", at::IntArrayRef(product));
   }

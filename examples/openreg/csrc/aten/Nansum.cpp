@@ -6,7 +6,7 @@
 
 #include "fallback/Unboxed.h"
 
-// nansum of complex numbers, which accelerators have and the CPU refuses in every precision: a sum of the elements that are numbers.
+// nansum of complex numbers: the sum of all elements except for NaN. Accelerators support it; the CPU refuses it in every precision.
 namespace openreg {
 namespace {
 

@@ -4,7 +4,7 @@
 #include "device/Memory.h"
 #include "runtime/Stream.h"
 
-// tensor.item(): one element, read back to the host after everything on the current stream.
+// tensor.item(): copies one element to the host after the earlier work of the current stream.
 namespace openreg {
 namespace {
 

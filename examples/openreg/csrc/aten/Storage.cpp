@@ -11,12 +11,12 @@
 #include "runtime/memory/Storage.h"
 #include "runtime/Stream.h"
 
-// Operators that change which memory a tensor refers to, or how much of it.
+// Operators that change the memory of a tensor or its size.
 namespace openreg {
 namespace {
 
-// Makes the tensor's storage large enough for a shape that it does not have yet; content is kept. Raises if the shape has a
-// negative stride, which a tensor would replace without a word. Without strides the shape is contiguous.
+// Makes the tensor's storage large enough for a new shape, and keeps its content. Raises an error for negative strides, which
+// a tensor would silently replace. Without strides the new shape is contiguous.
 void growStorage(const c10::TensorImpl* impl, c10::IntArrayRef size, c10::IntArrayRef stride, int64_t storage_offset) {
   if (std::find(size.begin(), size.end(), 0) != size.end()) {
     return;
@@ -54,7 +54,7 @@ at::Tensor& setStorageOffset(at::Tensor& self, at::Storage source, int64_t stora
   try {
     growStorage(impl, size, stride, storage_offset);
   } catch (...) {
-    impl->set_storage_keep_dtype(before);  // the new storage may be too small for the shape that the tensor still has
+    impl->set_storage_keep_dtype(before);  // the new storage may be too small for the tensor's present shape
     throw;
   }
   impl->set_storage_offset(storage_offset);
@@ -84,14 +84,14 @@ bool isPlainTensor(const at::Tensor& tensor) {
   return (tensor.is_cpu() || tensor.device().type() == kDeviceType) && tensor.layout() == c10::kStrided && !fallback::isMultiPart(tensor);
 }
 
-// Whether `self` can take over the shape and the storage of `from` and stay the same object. Module.to and assignments to
-// `tensor.data` ask. PyTorch's own answer knows the devices in its tree only; with `false`, Module.to replaces each Parameter
-// by a new one: tied weights come apart, and an optimizer that was made before trains parameters that nobody uses.
+// Whether `self` can get the shape and the storage of `from` and stay the same object. Module.to and assignments to
+// `tensor.data` call this. PyTorch's own function returns false for out-of-tree devices. Module.to would then replace each
+// Parameter by a new one: tied weights would separate, and an existing optimizer would train unused parameters.
 bool hasCompatibleShallowCopyType(const at::Tensor& self, const at::Tensor& from) {
   return isPlainTensor(self) && isPlainTensor(from);
 }
 
-// Keeps the memory from being reused before the stream has passed this point.
+// Prevents the memory from being reused before the stream has reached this point.
 void recordStream(at::Tensor& self, c10::Stream stream) {
   cachingAllocator().recordStream(self.storage().data_ptr(), Stream(stream));
 }

@@ -6,7 +6,7 @@
 #include <ATen/ops/view_native.h>
 #include <torch/library.h>
 
-// Views change a tensor's shape, never its memory: PyTorch's own implementations serve every device.
+// Views change a tensor's shape, not its memory, so PyTorch's own implementations work for every device.
 namespace openreg {
 
 TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {

@@ -4,20 +4,21 @@
 
 #include "device/Export.h"
 
-// PORTING: the two views of device memory. `tensor.data_ptr()` holds device addresses, which fault on the host. A kernel
-// that the host's processor runs on the emulated device reaches the same memory at kernel addresses, a constant apart.
-// Real kernels use device addresses as they are: there hasKernelAddresses is false, and nothing runs in place.
+// PORTING: device memory is mapped twice. `tensor.data_ptr()` is a device address, which faults on the host. A kernel of the
+// emulated device runs on the host's processor and accesses the same memory at its kernel address, a constant apart. Real
+// kernels use device addresses: let hasKernelAddresses return false, and no CPU kernel runs in place.
 namespace openreg::device {
 
-// Whether the host's processor reaches device memory, at kernel addresses. It is asked while the library loads: a constant.
-// If not, the fallback policy `emulate` is refused, and PyTorch's CPU kernels run on copies in host memory.
+// Whether the host's processor can access device memory, at kernel addresses. Must be a constant, because the library calls
+// it while it loads. If false, the fallback policy `emulate` raises an error, and PyTorch's CPU kernels run on copies in host
+// memory.
 BACKEND_API bool hasKernelAddresses() noexcept;
 
 namespace detail {
 BACKEND_API ptrdiff_t kernelAddressOffset();
 }
 
-// Constant for the life of the process; the lookup happens once. Without kernel addresses, both views are one.
+// Does not change while the process runs, and is looked up once. 0 without kernel addresses.
 inline ptrdiff_t kernelAddressOffset() {
   static const ptrdiff_t offset = hasKernelAddresses() ? detail::kernelAddressOffset() : 0;
   return offset;

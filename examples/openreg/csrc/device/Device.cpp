@@ -8,7 +8,7 @@
 namespace openreg::device {
 namespace {
 
-// Some SDK calls act on the current device only. Restores without throwing: it also runs while an exception passes.
+// Selects a device for SDK calls that use the current device. The destructor must not throw, because it also runs during an exception.
 class ScopedDevice {
  public:
   explicit ScopedDevice(int index) : previous_(current()) {

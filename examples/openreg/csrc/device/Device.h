@@ -17,7 +17,7 @@ struct Properties {
   int minor = 0;
 };
 
-// Starts the SDK. Throws with the SDK's reason if it cannot.
+// Starts the SDK. Throws the SDK's error if that fails.
 BACKEND_API void initialize();
 
 // Number of devices of this machine. 0 if the driver is missing or broken: this must not throw.

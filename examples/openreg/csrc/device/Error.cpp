@@ -25,7 +25,7 @@ void warnError(int code, const char* call) noexcept {
   try {
     TORCH_WARN(describe(code, call));
   } catch (...) {
-    // A warning that is turned into an error by a Python filter has nowhere to go from here.
+    // A Python filter can turn the warning into an exception, which must not leave this function.
   }
 }
 

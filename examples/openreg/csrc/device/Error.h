@@ -2,23 +2,22 @@
 
 #include "device/Export.h"
 
-// PORTING: errors. Error.cpp asks your SDK for the name and the text of an error code; 0 has to be success.
+// PORTING: errors. Error.cpp gets the name and the text of an error code from your SDK; 0 must mean success.
 namespace openreg::device {
 
-// Turns a failed SDK call into the exception that PyTorch's users know. `code` is the SDK's error code (0 is success),
-// `call` the text of the call. Throws c10::AcceleratorError (torch.AcceleratorError in Python) whose message holds the
-// SDK's name and text of the error, its detail message and the call.
+// Throws c10::AcceleratorError (torch.AcceleratorError in Python) for a failed SDK call. `code` is the SDK's error code (0 is
+// success), `call` the text of the call. The message has the SDK's name and text of the error, its details, and the call.
 [[noreturn]] BACKEND_API void throwError(int code, const char* call, const char* file, int line, const char* function);
 
-// The same for places that must not throw (destructors, noexcept guard methods): a warning instead of an exception.
+// Warns instead of throwing, for functions that must not throw (destructors, noexcept guard methods).
 BACKEND_API void warnError(int code, const char* call) noexcept;
 
-// The SDK's code for a device index that does not exist, which is found out before the SDK is asked.
+// The SDK's code for an invalid device index. The runtime checks the index before it calls the SDK.
 BACKEND_API int noSuchDeviceCode() noexcept;
 
 }  // namespace openreg::device
 
-// For an error code that was looked at before: `name` says which call gave it.
+// For an error code that the caller has already inspected; `name` names the call that returned it.
 #define DEVICE_CHECK_CODE(code, name) \
   do { \
     const int device_check_code = static_cast<int>(code); \

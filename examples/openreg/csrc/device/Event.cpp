@@ -7,7 +7,7 @@
 namespace openreg::device {
 EventHandle createEvent(bool timing) {
   orEvent_t event = nullptr;
-  // Nothing is shared before somebody asks for it.
+  // An event is shared only when its handle is requested.
   const unsigned flags = timing ? orEventDefault : orEventDisableTiming | orEventInterprocess;
   DEVICE_CHECK(orEventCreateWithFlags(&event, flags));
   return event;

@@ -13,7 +13,7 @@ using EventHandle = void*;
 BACKEND_API EventHandle createEvent(bool timing);
 BACKEND_API void destroyEvent(EventHandle event) noexcept;
 
-// Marks the present end of the stream's queue. Recording again moves the event; waits that were made before keep theirs.
+// Marks the present end of the stream's queue. A later record moves the event, but does not change earlier waits.
 BACKEND_API void recordEvent(EventHandle event, StreamHandle stream);
 
 // Later work of the stream, which may be on another device, starts only after the event's latest record.

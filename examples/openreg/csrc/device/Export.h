@@ -1,6 +1,6 @@
 #pragma once
 
-// Everything is hidden by default; what another library of this project or a downstream extension may call is marked.
+// Symbols are hidden by default. This macro exports those that another library of this project or an extension may use.
 #if defined(_WIN32)
 #if defined(BACKEND_BUILDING)
 #define BACKEND_API __declspec(dllexport)

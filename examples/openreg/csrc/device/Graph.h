@@ -8,26 +8,26 @@
 // PORTING: graphs. Map each function of this file to your SDK in Graph.cpp.
 namespace openreg::device {
 
-// The SDK's recorded graph and its executable form, opaque to everything above the seam.
+// The SDK's captured graph and its executable form, opaque to everything above the seam.
 using GraphHandle = void*;
 using GraphExecHandle = void*;
 
-// Which calls of other threads a capture forbids: those of all threads, those of the capturing one, or only those that
-// touch the streams it captures.
+// Which unsafe calls a capture forbids: those of all threads, those of the capturing thread, or only those that use a
+// captured stream.
 enum class CaptureMode {
   Global,
   ThreadLocal,
   Relaxed,
 };
 
-// From here on the stream's work is recorded instead of run, and the work of streams that wait for its events.
+// Starts to record the work of the stream, and of streams that wait for its events, instead of running it.
 BACKEND_API void beginCapture(StreamHandle stream, CaptureMode mode);
 
-// Raises, and leaves the stream usable, if the capture was spoilt by a call that cannot be recorded or if a stream that
-// joined it was not joined back.
+// Raises an error, and leaves the stream usable, if a call that cannot be recorded invalidated the capture, or if the first
+// stream does not wait for another stream of the capture.
 BACKEND_API GraphHandle endCapture(StreamHandle stream);
 
-// Also true for a capture that was spoilt and has not ended.
+// Also true for an invalidated capture until it ends.
 BACKEND_API bool isCapturing(StreamHandle stream);
 
 BACKEND_API GraphExecHandle instantiateGraph(GraphHandle graph);

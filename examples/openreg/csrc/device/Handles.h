@@ -5,8 +5,8 @@
 #include "device/Event.h"
 #include "device/Stream.h"
 
-// The SDK's types behind the opaque handles of the seam. For the sources of this folder only.
-// PORTING: put the types of your SDK here, and its header above.
+// Maps the opaque handles of the seam to the SDK's types. Only for the sources of this folder.
+// PORTING: include the header of your SDK above, and use its types here.
 namespace openreg::device {
 
 inline orStream_t unwrap(StreamHandle stream) {

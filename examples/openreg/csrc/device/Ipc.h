@@ -5,23 +5,25 @@
 #include "device/Event.h"
 #include "device/Export.h"
 
-// PORTING: device memory and events of another process. Map each function of this file to your SDK in Ipc.cpp. If it cannot
-// share them, let the exporting functions raise c10::NotImplementedError: sending to another process then ends in your sentence.
+// PORTING: device memory and events of another process. Map each function of this file to your SDK in Ipc.cpp. If the SDK
+// cannot share them, let the exporting functions raise c10::NotImplementedError. Sending to another process then raises that
+// error.
 namespace openreg::device {
 
-// Bytes by which another process opens the allocation that starts at `base`; the same bytes as long as it lives.
+// Returns the handle with which another process opens the allocation that starts at `base`. It stays the same until the
+// memory is released.
 BACKEND_API std::string exportMemory(void* base);
 
-// Makes the memory of another process usable on the device of the same index. Each is opened at most once at a time.
+// Opens the memory of another process on the device of the same index. The caller opens a handle at most once at a time.
 BACKEND_API void* openMemory(const std::string& handle);
 
 // May wait for the device.
 BACKEND_API void closeMemory(void* pointer);
 
-// Bytes by which another process opens an event that was created without timing.
+// Returns the handle with which another process opens an event without timing.
 BACKEND_API std::string exportEvent(EventHandle event);
 
-// The same event as the other process's, to be destroyed like one that was created here.
+// Opens the other process's event. Destroy it like an event that was created here.
 BACKEND_API EventHandle openEvent(const std::string& handle);
 
 }  // namespace openreg::device

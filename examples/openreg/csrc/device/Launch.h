@@ -8,25 +8,26 @@
 #include "device/Export.h"
 #include "device/Stream.h"
 
-// PORTING: kernel launches. Everything in csrc/aten that touches device memory goes through one of these two.
+// PORTING: kernel launches. Except for copies and fills, all work on device memory is submitted by one of these two functions.
 namespace openreg::device {
 
 using KernelFunction = void (*)(void* arguments);
 
-// Submits a kernel to a stream. `arguments` is copied if the kernel has to wait for its turn, so it must be trivially
-// copyable and must not point to the caller's stack. Returns before the kernel has run, or after, as the stream decides.
+// Submits a kernel to a stream. A queued kernel gets a copy of `arguments`, so they must be trivially copyable and must not
+// point to the caller's stack. May return before or after the kernel has run.
 BACKEND_API void launchKernel(KernelFunction kernel, const void* arguments, size_t size, StreamHandle stream);
 
-// Waits for everything submitted to the stream before, then runs on the calling thread and returns when done. The stream is held
-// meanwhile: what others submit to it runs later. PyTorch's CPU kernels run like this, because they need the caller's thread-local
-// state: in place on the emulated device, or on copies in host memory, which go to and fro on other streams.
+// Waits for the earlier work of the stream, runs the kernel on the calling thread, and returns when it is done. It holds the
+// stream: work that others submit meanwhile runs later. PyTorch's CPU kernels run like this, because they need the caller's
+// thread-local state. They run in place on the emulated device, or on copies in host memory; another stream makes these
+// copies.
 BACKEND_API void launchInline(KernelFunction kernel, void* arguments, StreamHandle stream);
 
-// The stream whose kernel this thread is running by launchInline; nullptr outside of one. Such a thread must not wait for
-// that stream: it would wait for itself.
+// The stream whose kernel this thread runs by launchInline; nullptr outside of such a kernel. This thread must not wait for
+// that stream, because it would wait for itself.
 BACKEND_API StreamHandle runningStream();
 
-// launchInline for a callable; what it throws is rethrown to the caller (no exception may cross the SDK's C interface).
+// launchInline for a callable. Rethrows its exception to the caller, because no exception may cross the SDK's C interface.
 template <class Callable>
 void runOnStream(StreamHandle stream, Callable&& callable) {
   struct Arguments {

@@ -6,20 +6,20 @@
 
 namespace openreg::device {
 
-// A lock of the host that callers may hold: Python's global interpreter lock (GIL).
+// A host lock that callers may hold: Python's global interpreter lock (GIL).
 struct HostLock {
-  void* (*release)();  // lets the lock go; nullptr if the calling thread does not hold it
-  void (*acquire)(void* released);  // takes it again
+  void* (*release)();  // releases the lock; returns nullptr if the calling thread does not hold it
+  void (*acquire)(void* released);  // acquires it again
 };
 
 // The Python bindings call this once, when they are loaded.
 BACKEND_API void setHostLock(HostLock lock) noexcept;
 
-// Lets the GIL go until the end of the block, if the calling thread holds it. PyTorch calls into the device with the GIL held
-// in places (`storage[0]`, pickling), and a kernel written in Python needs the GIL to end: whoever waited for that kernel and
-// kept the GIL would never wake up. So each function of the seam whose SDK call may block begins with
-// `const Waiting waiting;`. A caller that holds a mutex meanwhile locks it with lockMutex: a thread that blocked on the mutex and
-// kept the GIL would keep this one from its end.
+// Releases the GIL until the end of the block, if the calling thread holds it. PyTorch sometimes calls the device with the
+// GIL held (`storage[0]`, pickling), and a kernel written in Python needs the GIL to finish. A thread that waited for that
+// kernel with the GIL held would deadlock. Therefore each function of the seam whose SDK call may block begins with
+// `const Waiting waiting;`. A caller that holds a mutex during such a call must lock it with lockMutex, because a thread that
+// blocks on that mutex with the GIL held would deadlock too.
 class BACKEND_API Waiting {
  public:
   Waiting();

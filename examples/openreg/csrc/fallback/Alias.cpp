@@ -11,11 +11,11 @@
 namespace openreg::fallback {
 namespace {
 
-// The keys of a CPU tensor. Those of an inference tensor lack autograd's, by which PyTorch tells the two apart.
+// The dispatch keys of a CPU tensor. An inference tensor has no autograd keys; PyTorch recognizes it by this.
 constexpr c10::DispatchKeySet kInferenceKeys{c10::DispatchKey::CPU, c10::DispatchKey::AutocastCPU};
 constexpr c10::DispatchKeySet kCpuKeys = kInferenceKeys | c10::DispatchKeySet{c10::DispatchKey::AutogradCPU, c10::DispatchKey::ADInplaceOrView};
 
-// Making a tensor and its storage takes as long as adding two small tensors, and every operator needs some.
+// Creating a tensor and its storage takes as long as adding two small tensors, and every operator needs some, so aliases are reused.
 constexpr size_t kKept = 8;
 thread_local std::vector<at::Tensor> kept_aliases;
 
@@ -23,10 +23,10 @@ c10::DataPtr kernelData(c10::StorageImpl* storage) {
   return {device::toKernelAddress(storage->mutable_data()), c10::Device(c10::kCPU)};
 }
 
-// What an alias takes over from its operand besides the memory.
+// Copies the attributes of the operand to its alias.
 void describe(c10::TensorImpl* alias, c10::TensorImpl* operand) {
   if (!operand->is_inference()) {
-    // One counter for both: what a kernel writes counts as written to the operand.
+    // Both share one version counter, so that a write of the kernel counts as a write to the operand.
     alias->set_version_counter(operand->version_counter());
   }
   alias->set_sizes_and_strides(operand->sizes(), operand->strides(), operand->storage_offset());
@@ -41,7 +41,7 @@ void describe(c10::TensorImpl* alias, c10::TensorImpl* operand) {
   }
 }
 
-// An alias of an earlier operand, over the new one's memory; undefined if there is none.
+// Reuses an alias of an earlier operand for the new operand's memory; undefined if there is none.
 at::Tensor reuse(c10::TensorImpl* operand, c10::StorageImpl* storage) {
   auto& kept = kept_aliases;
   if (kept.empty() || operand->is_inference()) {
@@ -60,8 +60,8 @@ at::Tensor reuse(c10::TensorImpl* operand, c10::StorageImpl* storage) {
   return alias;
 }
 
-// Makes the storage of an alias another owner of the operand's memory. The memory, not the storage: a storage that is resized
-// lets its memory go.
+// Makes the storage of an alias an additional owner of the operand's memory. Owning the operand's storage would not suffice,
+// because a storage releases its memory when it is resized.
 void shareMemory(c10::StorageImpl* alias, const c10::Storage& operand) {
   auto* address = device::toKernelAddress(operand.unsafeGetStorageImpl()->mutable_data());
   if (address == nullptr) {

@@ -28,7 +28,7 @@ Call::Use useOf(const OperatorInfo& info, size_t argument) {
   return info.host_operands ? Call::Use::ReadAnywhere : Call::Use::Read;
 }
 
-// Some of the sparse kernels look whether a gradient will be wanted, and keep what it needs only then.
+// Some sparse kernels check whether a gradient will be computed, and save its inputs only then.
 void tellOfGradients(const Arguments& originals, const Stack& stack) {
   for (size_t i = 0; i < originals.size(); ++i) {
     const auto& alias = stack[stack.size() - originals.size() + i];
@@ -50,7 +50,7 @@ std::optional<c10::DeviceIndex> deviceOf(const OperatorInfo& info, const Stack& 
 
 namespace {
 
-// Puts what the CPU kernel takes on the stack, from `first` on.
+// Replaces the arguments on the stack, from `first` on, by those of the CPU kernel.
 void pushOperands(Call& call, const OperatorInfo& info, const Arguments& originals, Stack* stack, size_t first) {
   stack->resize(first + originals.size());
   for (size_t i = 0; i < originals.size(); ++i) {

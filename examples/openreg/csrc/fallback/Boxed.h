@@ -13,17 +13,17 @@ namespace openreg::fallback {
 // Which CPU kernel of an operator runs.
 enum class Kernel : uint8_t {
   Dense,
-  OfOperands,  // the one for sparse, quantized or nested tensors, if an operand or the result is such a one
+  OfOperands,  // the kernel for sparse, quantized or nested tensors, if an operand or the result is one of these
 };
 
-// PyTorch's CPU kernel of any operator for the device: reads from the schema what Unboxed.h reads from C++ types.
+// Runs PyTorch's CPU kernel of any operator for the device. It reads from the schema what Unboxed.h reads from C++ types.
 void runBoxed(
     const c10::OperatorHandle& op, const OperatorInfo& info, torch::jit::Stack* stack, Kernel kernel = Kernel::Dense, Call::Memory memory = Call::defaultMemory());
 
-// The device that a factory function is asked for, if `op` is one.
+// The device argument, if `op` is a factory function.
 std::optional<c10::DeviceIndex> deviceOf(const OperatorInfo& info, const torch::jit::Stack& stack);
 
-// Replaces the arguments on the stack by what the CPU kernel takes, and gives back what was there.
+// Replaces the arguments on the stack by those of the CPU kernel, and returns the original arguments.
 using Arguments = c10::SmallVector<c10::IValue, 8>;
 Arguments bindOperands(Call& call, const OperatorInfo& info, torch::jit::Stack* stack);
 

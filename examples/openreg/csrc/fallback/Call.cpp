@@ -25,28 +25,28 @@ namespace {
 
 constexpr c10::DispatchKeySet kDeviceKey(c10::DispatchKey::PrivateUse1);
 
-// Host memory for a copy of the operand's, without content.
+// Allocates host memory for a copy of the operand's memory; does not copy.
 c10::Storage hostStorageFor(const at::Tensor& operand) {
   TORCH_CHECK_NOT_IMPLEMENTED(operand.has_storage(), "this operator cannot take a tensor of layout ", operand.layout(), " on this device");
   const auto& storage = operand.storage();
   return c10::Storage(c10::Storage::use_byte_size_t(), storage.nbytes(), &cpuAllocator(), storage.resizable());
 }
 
-// The bytes from the first element of a tensor to its last.
+// The number of bytes from the first element of a tensor to its last.
 size_t spannedBytes(const at::Tensor& tensor) {
   return tensor.numel() == 0 ? 0 : at::detail::computeStorageNbytes(tensor.sizes(), tensor.strides(), tensor.dtype().itemsize());
 }
 
-// Keeps calls on copies of one stream apart where the SDK cannot hold a stream (launchInline). Otherwise two threads could both
-// read what a third one had written, and one result would be lost. Streams that share a lock only wait for each other a little.
-// Recursive, since a kernel may call operators.
+// If the SDK cannot hold a stream (launchInline), this lock separates the calls on copies of one stream. Otherwise two
+// threads could read the same value and write it one after the other, and one result would be lost. Streams that share a lock
+// may wait for each other briefly. Recursive, because a kernel may call operators.
 std::unique_lock<std::recursive_mutex> lockCopies(c10::Stream stream) {
   constexpr size_t kLocks = 64;
   static auto& locks = *new std::array<std::recursive_mutex, kLocks>;
   return device::lockMutex(locks[(static_cast<size_t>(stream.id()) + static_cast<size_t>(stream.device_index()) * 17) % kLocks]);
 }
 
-// Copies of operands run on a stream of their own, because the current one is held meanwhile.
+// Copies of operands run on a separate stream, because the call holds the current stream.
 device::StreamHandle copyStream(c10::DeviceIndex index) {
   static std::mutex mutex;
   static auto& streams = *new std::map<c10::DeviceIndex, device::StreamHandle>;
@@ -59,13 +59,13 @@ device::StreamHandle copyStream(c10::DeviceIndex index) {
   return stream;
 }
 
-// A block of bytes that repeats: `size` times, `stride` bytes apart.
+// Repetition of a block of bytes: `size` times, `stride` bytes apart.
 struct Repeated {
   int64_t size;
   int64_t stride;
 };
 
-// The elements of a tensor as blocks of bytes without gaps: the size of a block, and how it repeats.
+// Describes the elements of a tensor as contiguous blocks of bytes: the size of a block, and its repetitions.
 std::pair<int64_t, c10::SmallVector<Repeated, 6>> blocksOf(const at::Tensor& tensor) {
   const auto itemsize = static_cast<int64_t>(tensor.dtype().itemsize());
   c10::SmallVector<Repeated, 6> dimensions;
@@ -94,7 +94,7 @@ void forEachBlock(c10::ArrayRef<Repeated> dimensions, int64_t offset, const Func
   }
 }
 
-// Memory of the device with the content of a CPU storage.
+// Allocates device memory with the content of a CPU storage.
 c10::DataPtr deviceCopy(const c10::StorageImpl& storage, c10::DeviceIndex device) {
   auto copy = cachingAllocator().allocateOn(device, storage.nbytes());
   if (storage.nbytes() > 0) {
@@ -158,12 +158,12 @@ const at::Tensor& Call::bindMultiPart(const at::Tensor& operand, Keep keep, Use 
   return multi_parts_.back().alias;
 }
 
-// The operand that is this tensor, else one that shares its memory.
+// Finds the operand that is this tensor, else an operand that shares its memory.
 Call::Operand* Call::findOriginal(const at::Tensor& tensor) {
   constexpr size_t kShort = 16;
   const auto* storage = tensor.unsafeGetTensorImpl()->unsafe_storage().unsafeGetStorageImpl();
   if (operands_.size() > kShort) {
-    // Lists of parameters: hundreds of tensors, each with memory of its own.
+    // Lists of parameters have hundreds of tensors with separate memory.
     for (; indexed_ < operands_.size(); ++indexed_) {
       storages_.insert(operands_[indexed_].original->unsafeGetTensorImpl()->unsafe_storage().unsafeGetStorageImpl());
     }
@@ -195,7 +195,7 @@ at::Generator Call::engine(const std::optional<at::Generator>& generator) {
   return static_cast<GeneratorImpl*>(generator->unsafeGetGeneratorImpl())->engine();
 }
 
-// A kernel may have given a written operand other memory (resize, set_) or another shape.
+// Applies a change of memory (resize, set_) or of shape by the kernel to a written operand.
 void Call::writeBack(const Operand& operand) const {
   memory_ == Memory::InPlace ? moveBack(operand) : copyBack(operand);
   auto* impl = operand.original->unsafeGetTensorImpl();
@@ -212,7 +212,7 @@ void Call::moveBack(const Operand& operand) const {
     const auto nbytes = alias_storage->nbytes();
     if (retag(data, operand.original->device().index())) {
       storage->set_data_ptr_noswap(std::move(data));
-    } else {  // the kernel has resized it in host memory
+    } else {  // the kernel resized it in host memory
       storage->set_data_ptr_noswap(deviceCopy(*alias_storage, device_));
     }
     storage->set_nbytes(nbytes);
@@ -222,12 +222,12 @@ void Call::moveBack(const Operand& operand) const {
 void Call::copyBack(const Operand& operand) const {
   auto* storage = operand.original->storage().unsafeGetStorageImpl();
   if (const size_t nbytes = operand.alias.storage().nbytes(); nbytes != storage->nbytes()) {
-    resizeStorage(storage, nbytes, copies_);  // other tensors may have elements in it, which stay
+    resizeStorage(storage, nbytes, copies_);  // keeps the content, because other tensors may use it
   }
   copyElementsBack(operand.alias, static_cast<char*>(storage->mutable_data()));
 }
 
-// What lies between the elements of a view is another tensor's, which another stream may be writing meanwhile.
+// Copies only the elements of a view, because the memory between them may belong to another tensor that another stream is writing.
 void Call::copyElementsBack(const at::Tensor& alias, char* storage) const {
   const auto spanned = static_cast<int64_t>(spannedBytes(alias));
   if (spanned == 0) {
@@ -239,11 +239,11 @@ void Call::copyElementsBack(const at::Tensor& alias, char* storage) const {
     device::copyAsync(first, alias.const_data_ptr(), spanned, copies_);
     return;
   }
-  // PORTING: many small copies. If your SDK copies strided memory (a pitch or a number of dimensions), use that.
+  // PORTING: this makes many small copies. If your SDK can copy strided memory (a pitch or several dimensions), use that.
   const auto landing = cachingAllocator().allocateOn(device_, spanned);
   device::copyAsync(landing.get(), alias.const_data_ptr(), spanned, copies_);
   forEachBlock(dimensions, 0, [&, block = block](int64_t offset) { device::copyAsync(first + offset, static_cast<char*>(landing.get()) + offset, block, copies_); });
-  device::synchronizeStream(copies_);  // `landing` goes
+  device::synchronizeStream(copies_);  // `landing` is freed next
 }
 
 void Call::run(c10::function_ref<void()> kernel) {
@@ -281,7 +281,7 @@ void Call::runOnCopies(c10::function_ref<void()> kernel) {
     host_scope_.emplace();
     kernel();
     finish();
-    device::synchronizeStream(copies_);  // the copies may go at once
+    device::synchronizeStream(copies_);  // the copies may be freed next
   };
   const auto stream = currentStream(device_);
   if (kernel_ == Kernel::OfProgram) {
@@ -306,7 +306,7 @@ void Call::finish() {
   }
 }
 
-// The operand whose alias this result is, else one whose memory it shares.
+// Finds the operand whose alias this result is, else an operand whose memory it shares.
 const Call::Operand* Call::findAlias(const at::Tensor& result) const {
   const auto* storage = result.unsafeGetTensorImpl()->unsafe_storage().unsafeGetStorageImpl();
   const Operand* relative = nullptr;
@@ -357,7 +357,7 @@ at::Tensor Call::adopt(at::Tensor result) {
       }
     }
     if (!retag(data, device_)) {
-      // Memory that did not come through the CPU allocator: the host's, a constant, or nothing at all.
+      // The memory does not come from the CPU allocator: it is host memory, a constant, or null.
       auto own = c10::make_intrusive<c10::StorageImpl>(
           c10::StorageImpl::use_byte_size_t(), storage->nbytes(), deviceCopy(*storage, device_), &cachingAllocator(), /*resizable=*/true);
       auto tensor = at::detail::make_tensor<c10::TensorImpl>(c10::Storage(std::move(own)), kDeviceKey, impl->dtype());
@@ -368,7 +368,7 @@ at::Tensor Call::adopt(at::Tensor result) {
     }
     storage->set_allocator(&cachingAllocator());
   }
-  // Setting the storage again is what makes the tensor read its device from it.
+  // The tensor updates its device only when its storage is set.
   impl->set_storage_keep_dtype(impl->unsafe_storage());
   impl->_change_backend_component_keys(device);
   return result;

@@ -17,22 +17,22 @@
 
 namespace openreg::fallback {
 
-// One run of a CPU kernel for the device, in three steps: alias the operands, run, adopt the results.
+// One run of a CPU kernel for the device, in three steps: alias the operands, run the kernel, convert the results.
 //
-// In place, an alias is a CPU-tagged tensor over the operand's memory at kernel addresses. No data is copied, and results that
-// the kernel allocated are re-tagged as the device's. On copies, an alias is a tensor in host memory, which gets the operand's
-// content before the kernel runs; if it is written, its elements are copied back, and nothing that lies between them. Results are
-// copied to the device. Either way, results that alias an operand become that operand, or a view of it.
+// In place, an alias is a CPU-tagged tensor over the operand's memory at kernel addresses. Nothing is copied, and results that the
+// kernel allocated are retagged as device tensors. On copies, an alias is a tensor in host memory. The operand's content is copied
+// to it before the kernel runs. If the kernel writes the alias, its elements are copied back, but not the memory between them.
+// Results are copied to the device. In both cases, a result that aliases an operand becomes that operand, or a view of it.
 //
-// A kernel of PyTorch's own holds the stream while it runs: work that other threads submit to the stream comes before or after
-// all of it. Another kernel may be a Python function: it may wait for any stream or for the GIL, which a thread that holds a
-// stream must not do, and it may keep the tensors that it makes. So it waits for the stream, runs without holding it, and what it
-// makes lives in host memory. To other threads it is a sequence of operators.
+// One of PyTorch's own kernels holds the stream while it runs: other work of the stream runs before or after the whole kernel. Any
+// other kernel may be a Python function, which may wait for any stream or for the GIL, and may keep the tensors that it creates. A
+// thread that holds a stream must not wait for these. Therefore such a kernel waits for the stream and runs without holding it, and
+// its new tensors are in host memory. To other threads it is a sequence of operators.
 class Call {
  public:
   enum class Memory : uint8_t {
-    InPlace,  // the device's, where the host reaches it (device/Address.h)
-    Copies,  // the host's
+    InPlace,  // device memory, if the host can access it (device/Address.h)
+    Copies,  // host memory
   };
   enum class Kernel : uint8_t {
     OfPyTorch,
@@ -42,7 +42,7 @@ class Call {
     return device::hasKernelAddresses() ? Memory::InPlace : Memory::Copies;
   }
 
-  // The device that factory functions allocate on; operands on a device fix it themselves.
+  // Sets the device for factory functions. Operands on a device set it too.
   explicit Call(std::optional<c10::DeviceIndex> device = std::nullopt, Memory memory = defaultMemory(), Kernel kernel = Kernel::OfPyTorch)
       : device_(device.value_or(kUnknown)), memory_(memory), kernel_(kernel) {}
   ~Call();
@@ -51,13 +51,14 @@ class Call {
 
   enum class Use : uint8_t {
     Read,
-    ReadAnywhere,  // may also be a tensor that stays on the host, as indices and sequence lengths may
+    ReadAnywhere,  // may also be a host tensor, such as indices and sequence lengths
     Write,
   };
 
-  // Undefined tensors and host tensors of no dimension (numbers) pass as they are. Raises if the operands are not all on
-  // one device. One tensor has one alias, and tensors that share memory have aliases that share it: kernels check. The
-  // operand must live as long as this object, unless it is handed over. The reference is good until the next operand.
+  // Returns the alias of an operand. Undefined tensors and host tensors without dimensions (numbers) are returned unchanged.
+  // Raises an error if the operands are not all on one device. Each tensor has one alias, and aliases of tensors that share
+  // memory share it too, because kernels check this. The operand must live as long as this object, unless it is moved in. The
+  // reference is valid until the next operand.
   const at::Tensor& alias(const at::Tensor& operand, Use use = Use::Read) {
     return bind(operand, Keep::Reference, use);
   }
@@ -70,8 +71,8 @@ class Call {
     return {kDeviceType, device_ == kUnknown ? currentDevice() : device_};
   }
 
-  // The engine that the kernel draws from: the given generator's, or the device's default one's. Raises if it belongs to
-  // another device.
+  // The random engine for the kernel: that of the given generator, else of the device's default generator. Raises an error if
+  // the generator belongs to another device.
   at::Generator engine(const std::optional<at::Generator>& generator);
 
   // Runs `kernel` on this thread, after all earlier work of the current stream.
@@ -80,7 +81,7 @@ class Call {
   at::Tensor adopt(at::Tensor result);
   std::vector<at::Tensor> adopt(std::vector<at::Tensor> results);
 
-  // Leaves the aliases to the caller, who keeps the operands' memory alive as long as it uses them.
+  // Transfers the aliases to the caller, who must keep the operands' memory alive while it uses them.
   void releaseAliases() {
     operands_.clear();
   }
@@ -94,7 +95,7 @@ class Call {
   using Kept = c10::MaybeOwned<at::Tensor>;
 
   struct Operand {
-    Kept original;  // mostly borrowed: counting references was a quarter of what emulation adds to a small operator
+    Kept original;  // usually borrowed, because counting references took a quarter of the emulation's cost for a small operator
     at::Tensor alias;
     bool written;
   };
@@ -116,10 +117,10 @@ class Call {
   Operand* findOriginal(const at::Tensor& tensor);
   const Operand* findAlias(const at::Tensor& result) const;
 
-  std::optional<DeviceMemoryScope> scope_;  // alive until the results are adopted: it knows their memory
-  std::optional<HostMemoryScope> host_scope_;  // instead, if the kernel's tensors live in host memory
+  std::optional<DeviceMemoryScope> scope_;  // alive until the results are converted, because it records their memory
+  std::optional<HostMemoryScope> host_scope_;  // used instead if the kernel's tensors are in host memory
   c10::SmallVector<Operand, 6> operands_;
-  std::vector<Operand> multi_parts_;  // their parts are operands
+  std::vector<Operand> multi_parts_;  // their component tensors are operands
   std::unordered_set<const c10::StorageImpl*> storages_;  // of the first indexed_ operands; for long lists only
   size_t indexed_ = 0;
   device::StreamHandle copies_ = nullptr;  // the stream that copies of operands run on

@@ -5,20 +5,20 @@
 
 #include "device/Export.h"
 
-// Where graph capture takes the place of emulated operators. Native kernels need nothing of this: the SDK records them.
+// Lets graph capture record emulated operators. Native kernels do not use it, because the SDK records them.
 namespace openreg {
 
 struct OperatorInfo;
 
-// Records a call instead of running it, if its stream is being captured: takes the arguments off the stack and leaves the
-// results there. False, with the stack as it was, if the call has to run now.
+// If the stream is being captured, records the call instead of running it: replaces the arguments on the stack by the
+// results. Returns false, with an unchanged stack, if the call must run now.
 using CaptureHook = bool (*)(const c10::OperatorHandle& op, const OperatorInfo& info, torch::jit::Stack* stack);
 
-// While there is a hook, every emulated operator asks it first. Calls nest: several captures may be active.
+// While a hook is set, every emulated operator calls it first. Calls nest, because several captures may be active.
 void addCaptureHook(CaptureHook hook);
 void removeCaptureHook();
 
-// What the hook returned, or false if there is none.
+// Returns the result of the hook, or false if there is none.
 bool captureInstead(const c10::OperatorHandle& op, const OperatorInfo& info, torch::jit::Stack* stack);
 bool hasCaptureHook();
 

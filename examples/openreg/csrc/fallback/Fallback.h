@@ -4,7 +4,7 @@
 
 #include "fallback/OperatorCounter.h"
 
-// Running operators that have no kernel of the device's own.
+// Runs operators without a native kernel.
 namespace openreg {
 
 struct OperatorInfo;
@@ -12,11 +12,11 @@ namespace fallback {
 enum class Kernel : uint8_t;
 }
 
-// The boxed fallback of the whole backend, and the same for a call that its caller has counted.
+// The boxed fallback of the backend, and a form of it for calls that the caller has already counted.
 void runFallback(const c10::OperatorHandle& op, torch::jit::Stack* stack);
 void runCountedFallback(const c10::OperatorHandle& op, torch::jit::Stack* stack);
 
-// Runs a call that was counted by a CPU kernel, where the policy says, and times it.
+// Runs a counted call by a CPU kernel, in place or on copies as the policy says, and times it.
 void runByPolicy(const c10::OperatorHandle& op, OperatorInfo& info, torch::jit::Stack* stack, fallback::Kernel kernel);
 
 }  // namespace openreg

@@ -10,51 +10,51 @@
 
 #include "device/Export.h"
 
-// What happens to an operator that has no kernel of the device's own, and the count of how often that is.
+// How operators without a native kernel run, and how often they ran.
 namespace openreg {
 
 enum class FallbackPolicy : uint8_t {
-  Emulate,  // PyTorch's CPU kernel runs in place on device memory; the default where that can be (device/Address.h)
-  Cpu,  // operands are copied to the host, the CPU kernel runs there, results are copied back; the default elsewhere
+  Emulate,  // PyTorch's CPU kernel runs in place on device memory; the default if the host can access it (device/Address.h)
+  Cpu,  // operands are copied to the host, the CPU kernel runs there, results are copied back; else the default
   Error,  // NotImplementedError
 };
 
 // Set from the environment variable TORCH_OPENREG_FALLBACK (`emulate`, `cpu` or `error`, and `warn` after a comma) by
-// readFallbackEnvironment, which raises ValueError on anything else; later by these, from any thread at any
-// time. Emulate raises ValueError if the host cannot reach device memory.
+// readFallbackEnvironment, which raises ValueError for other values. These functions change it later, from any thread at any
+// time. Emulate raises ValueError if the host cannot access device memory.
 void readFallbackEnvironment();
 
-// Raises ValueError for Emulate if the host cannot reach device memory.
+// Raises ValueError for Emulate if the host cannot access device memory.
 void checkFallbackPolicy(FallbackPolicy policy);
 
 BACKEND_API FallbackPolicy fallbackPolicy();
 BACKEND_API void setFallbackPolicy(FallbackPolicy policy);
 
-// Whether each operator's first fallback is reported by a warning.
+// Whether the first fallback of each operator raises a warning.
 BACKEND_API bool fallbackWarn();
 BACKEND_API void setFallbackWarn(bool warn);
 
-// An operator's own policy ("aten::add.Tensor"), which wins over the general one; std::nullopt removes it.
+// The policy of one operator ("aten::add.Tensor"), which takes precedence over the general policy; std::nullopt removes it.
 BACKEND_API void setOperatorPolicy(const std::string& name, std::optional<FallbackPolicy> policy);
 BACKEND_API std::vector<std::pair<std::string, FallbackPolicy>> operatorPolicies();
 
-// Calls of each operator that has run without a kernel of the device's own, most frequent first.
+// The number of calls of each operator that ran without a native kernel, most frequent first.
 BACKEND_API std::vector<std::pair<std::string, int64_t>> fallbackCounts();
 BACKEND_API void resetFallbackCounts();
 
-// A tensor among the arguments of an operator's first call.
+// A tensor argument of an operator's first call.
 struct SeenTensor {
   std::string argument;  // its name in the schema
   c10::ScalarType dtype;
   std::optional<std::vector<int64_t>> sizes;  // none for nested tensors
 };
 
-// What is known of the calls of one operator. Not every call is timed: see OperatorCounter.
+// Statistics of the calls of one operator. Not every call is timed: see OperatorCounter.
 struct FallbackUsage {
   std::string name;
   int64_t calls = 0;
   int64_t timed_calls = 0;
-  int64_t widened_calls = 0;  // computed in a wider dtype than that of the arguments, which the CPU kernel lacks
+  int64_t widened_calls = 0;  // computed in a wider dtype, because the CPU kernel lacks the dtype of the arguments
   double seconds = 0;  // of all calls, as estimated from the timed ones
   std::vector<c10::ScalarType> dtypes;  // of tensor arguments in timed calls
   std::vector<SeenTensor> first_call;
@@ -64,7 +64,7 @@ struct FallbackUsage {
 // The same operators as in fallbackCounts(), in the same order.
 BACKEND_API std::vector<FallbackUsage> fallbackUsage();
 
-// The operators that this library emulates by a direct call, in no order: those that it was compiled with.
+// The operators that this library emulates by a direct, unboxed call, in no particular order.
 BACKEND_API std::vector<std::string> emulatedOperators();
 
 }  // namespace openreg

@@ -14,7 +14,8 @@ constexpr const char* kVariable = "TORCH_OPENREG_FALLBACK";
 
 }  // namespace
 
-// PORTING: Error, once the device has kernels for all that you run, so that nothing runs on the host unnoticed.
+// PORTING: when the device has kernels for all operators that you use, make the default Error, so that nothing runs on the
+// host unnoticed.
 FallbackState::FallbackState() : policy_(device::hasKernelAddresses() ? FallbackPolicy::Emulate : FallbackPolicy::Cpu) {}
 
 FallbackState& FallbackState::instance() {

@@ -13,12 +13,12 @@
 
 namespace openreg {
 
-// The policies in force and the counters of all operators. One mutex guards everything that the fast path does not read.
+// The present policies and the counters of all operators. One mutex guards everything that the fast path does not read.
 class FallbackState {
  public:
   static FallbackState& instance();
 
-  // Not in the constructor, which runs while the library loads and must not throw.
+  // Separate from the constructor, which runs while the library loads and must not throw.
   void readEnvironment();
 
   FallbackPolicy policy() const {
@@ -34,13 +34,13 @@ class FallbackState {
   void setOperatorPolicy(const std::string& name, std::optional<FallbackPolicy> policy);
   std::vector<std::pair<std::string, FallbackPolicy>> operatorPolicies();
 
-  // The policy of one operator: its own, else the general one.
+  // Returns the operator's own policy, else the general policy.
   FallbackPolicy policyOf(const OperatorCounter& counter);
 
-  // A capture hook sees every call, so no call is fast.
+  // While a capture hook is set, every call must reach it, so no call is fast.
   void setCapturing(bool capturing);
 
-  // True for the first caller only, if warnings are wanted.
+  // Returns true for the first caller only, if warnings are enabled.
   bool claimWarning(OperatorCounter& counter);
 
   void add(OperatorCounter* counter);

@@ -15,7 +15,7 @@ namespace {
 
 thread_local constinit DeviceMemoryScope* current_scope = nullptr;
 
-// Memory that outlived its scope, which is rare: a kernel's own cache, or scratch memory that another thread frees.
+// Memory that outlives its scope. This is rare: the cache of a kernel, or scratch memory that another thread frees.
 struct Escaped {
   std::mutex mutex;
   std::unordered_map<const void*, Block*> blocks;
@@ -36,7 +36,7 @@ Block* takeFromScopes(const void* address) {
   return nullptr;
 }
 
-// The context of scoped memory is its address, as PyTorch's raw_allocate demands of every CPU allocator.
+// The context of scoped memory is its address, because PyTorch's raw_allocate requires this of every CPU allocator.
 void deleteScoped(void* address) {
   if (auto* block = takeFromScopes(address)) [[likely]] {
     CachingAllocator::deleteBlock(block);
@@ -63,7 +63,7 @@ class RedirectingCpuAllocator final : public c10::Allocator {
     return current_scope->allocate(nbytes);
   }
 
-  // Serves both kinds: what raw_allocate gave within a scope may be given back outside of it, and the reverse.
+  // Frees memory of both kinds, because memory from raw_allocate within a scope may be freed outside of it, and vice versa.
   c10::DeleterFnPtr raw_deleter() const override {
     return [](void* pointer) {
       const bool scoped = device::hasKernelAddresses() && isInitialized() && device::pointerInfo(device::toDeviceAddress(pointer)).type == device::MemoryType::Device;

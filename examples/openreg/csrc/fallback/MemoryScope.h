@@ -15,12 +15,12 @@ struct Block;
 
 namespace openreg::fallback {
 
-// What PyTorch has done already when a kernel runs, and operators that the kernel calls must not do again.
+// The dispatch keys that PyTorch has handled before a kernel runs. Operators that the kernel calls must skip them.
 inline constexpr c10::DispatchKeySet kAboveKernels = c10::autograd_dispatch_keyset_with_ADInplaceOrView | c10::autocast_dispatch_keyset;
 
-// While a scope is alive, memory that this thread asks PyTorch's CPU allocator for comes from the device's caching
-// allocator, addressed as kernels see it, and operators called from within run below autograd and autocast. This is
-// what lets a CPU kernel run on device memory and allocate its result there.
+// While a scope is alive, this thread's requests to PyTorch's CPU allocator are served by the device's caching allocator with
+// kernel addresses, and operators that the thread calls run below autograd and autocast. A CPU kernel can therefore run on
+// device memory and allocate its result there.
 class DeviceMemoryScope {
  public:
   explicit DeviceMemoryScope(c10::DeviceIndex device);
@@ -30,7 +30,7 @@ class DeviceMemoryScope {
 
   c10::DataPtr allocate(size_t nbytes);
 
-  // The block behind a kernel address that was allocated in this scope, which forgets it; nullptr if it was not.
+  // Releases and returns the block of a kernel address that was allocated in this scope; nullptr for other addresses.
   Block* take(const void* address);
 
   DeviceMemoryScope* outer() const {
@@ -44,8 +44,8 @@ class DeviceMemoryScope {
   c10::SmallVector<std::pair<void*, Block*>, 6> allocated_;
 };
 
-// While this is alive, CPU tensors that this thread makes live in host memory again, within a DeviceMemoryScope too; operators run below
-// autograd and autocast as in a DeviceMemoryScope.
+// While this is alive, CPU tensors that this thread creates are in host memory, even within a DeviceMemoryScope. Operators
+// run below autograd and autocast, as in a DeviceMemoryScope.
 class HostMemoryScope {
  public:
   HostMemoryScope();
@@ -58,10 +58,10 @@ class HostMemoryScope {
   c10::impl::ExcludeDispatchKeyGuard excluded_;
 };
 
-// The allocator of CPU tensors in this process: PyTorch's own, which an active DeviceMemoryScope redirects.
+// The allocator of CPU tensors in this process: PyTorch's own allocator, unless a DeviceMemoryScope redirects it.
 c10::Allocator& cpuAllocator();
 
-// If `data` was allocated within a scope, turns it into the device's DataPtr of the same memory and returns true.
+// If `data` was allocated within a scope, replaces it by the device's DataPtr of the same memory and returns true.
 bool retag(c10::DataPtr& data, c10::DeviceIndex device);
 
 }  // namespace openreg::fallback

@@ -49,7 +49,7 @@ void runMultiPartFallback(const c10::OperatorHandle& op, torch::jit::Stack* stac
   runByPolicy(op, info, stack, fallback::Kernel::OfOperands);
 }
 
-// PyTorch asks for an empty tensor on one device with the scales of a tensor on another, when it copies between them.
+// To copy between devices, PyTorch requests an empty tensor on one device with the scales of a tensor on another device.
 at::Tensor emptyPerChannel(
     c10::SymIntArrayRef size, const at::Tensor& scales, const at::Tensor& zero_points, int64_t axis, std::optional<at::ScalarType> dtype, std::optional<c10::Layout> layout, std::optional<c10::Device> device, std::optional<bool> pin_memory, std::optional<c10::MemoryFormat> memory_format) {
   const auto target = device.value_or(scales.device());
@@ -60,7 +60,7 @@ at::Tensor emptyPerChannel(
 }
 
 void registerKind(const Kind& kind) {
-  // Never destroyed: its destructor would take the registrations back.
+  // Never destroyed, because its destructor would remove the registrations.
   auto& library = *new torch::Library(torch::Library::IMPL, "aten", kind.device, __FILE__, __LINE__);
   auto& dispatcher = c10::Dispatcher::singleton();
   for (const auto& name : dispatcher.getAllOpNames()) {
@@ -83,7 +83,7 @@ void registerMultiPartFallbacks() {
   static_cast<void>(done);
 }
 
-// Copies between devices, what makes the target of one, and views: PyTorch's own serve every device.
+// Copies between devices, the allocation of their targets, and views: PyTorch's own kernels work for every device.
 
 TORCH_LIBRARY_IMPL(aten, SparsePrivateUse1, m) {
   m.impl("copy_", TORCH_FN(at::native::copy_sparse_wrapper_));

@@ -2,7 +2,7 @@
 
 namespace openreg {
 
-// Lets sparse, quantized and nested tensors of the device take every operator that has a CPU kernel for such tensors.
+// Registers a fallback for every operator that has a CPU kernel for sparse, quantized or nested tensors.
 void registerMultiPartFallbacks();
 
 }  // namespace openreg

@@ -46,7 +46,7 @@ at::QuantizerPtr rebuildQuantizer(at::QTensorImpl& source, PartFunction part) {
   return c10::make_intrusive<at::PerChannelAffineFloatQParamsQuantizer>(quantizer->scalar_type(), std::move(scales), std::move(zero_points), per_channel.axis());
 }
 
-// The quantized numbers as a dense tensor.
+// Returns the quantized values as a dense tensor.
 at::Tensor denseOf(const at::QTensorImpl& source) {
   auto dense = at::detail::make_tensor<c10::TensorImpl>(c10::TensorImpl::VIEW, c10::Storage(source.storage()), keyOf(c10::DispatchKey::Dense, source.device()), source.dtype());
   dense.unsafeGetTensorImpl()->set_sizes_and_strides(source.sizes(), source.strides(), source.storage_offset());
@@ -58,7 +58,7 @@ void assignQuantized(at::QTensorImpl& target, at::QTensorImpl& source, PartFunct
   target.set_sizes_and_strides(source.sizes(), source.strides(), source.storage_offset());
 }
 
-// The shapes in a nested tensor are for the host, whatever its device is. A kernel has allocated them on the device.
+// The shapes in a nested tensor must be on the host for every device, but a kernel has allocated them on the device.
 at::Tensor onHost(const at::Tensor& shapes) {
   auto copy = at::detail::empty_generic(shapes.sizes(), c10::GetDefaultCPUAllocator(), c10::DispatchKeySet(c10::DispatchKey::CPU), shapes.scalar_type(), std::nullopt);
   std::memcpy(copy.mutable_data_ptr(), shapes.contiguous().const_data_ptr(), shapes.nbytes());
@@ -98,7 +98,7 @@ void assign(const at::Tensor& target, const at::Tensor& source, PartFunction par
   } else if (source.is_quantized()) {
     assignQuantized(implOf<at::QTensorImpl>(target), implOf<at::QTensorImpl>(source), part);
   }
-  // The shape of a nested tensor is fixed, and its memory is written where it lies.
+  // The shape of a nested tensor cannot change, and its memory is written in place.
 }
 
 }  // namespace openreg::fallback

@@ -3,8 +3,8 @@
 #include <ATen/core/Tensor.h>
 #include <c10/util/FunctionRef.h>
 
-// Tensors that are more than one strided block of memory: sparse, quantized and nested ones. They are put together from parts,
-// dense tensors on the same device; what is done with a multi-part tensor is done with each part.
+// Tensors with several dense component tensors on the same device: sparse, quantized and nested tensors. An operation on a
+// multi-part tensor is applied to each component.
 namespace openreg::fallback {
 
 inline bool isMultiPart(const at::Tensor& tensor) {
@@ -15,10 +15,10 @@ inline bool isMultiPart(const at::Tensor& tensor) {
 // Returns the replacement for one component tensor. `parameter` marks scales and zero points, which may be on the host.
 using PartFunction = c10::function_ref<at::Tensor(const at::Tensor& part, bool parameter)>;
 
-// The same tensor on `device`, with other parts.
+// Returns the same tensor on `device`, with other components.
 at::Tensor rebuild(const at::Tensor& tensor, c10::Device device, PartFunction part);
 
-// Gives `target` the parts and the shape of `source`, which is of the same kind.
+// Sets the components and the shape of `target` to those of `source`, which has the same layout.
 void assign(const at::Tensor& target, const at::Tensor& source, PartFunction part);
 
 }  // namespace openreg::fallback

@@ -8,10 +8,10 @@
 namespace openreg {
 namespace {
 
-// Lists of parameters hold hundreds of tensors, of which the first tell enough.
+// Lists of parameters hold hundreds of tensors; the first ones are enough for the report.
 constexpr size_t kMostTensors = 16;
 
-// A number between 1 and twice the mean gap, another for each `call` and the same in each run.
+// Returns a number between 1 and twice the mean gap. It varies with `call` and is the same in each run.
 int64_t gapAfter(int64_t call) {
   auto bits = static_cast<uint64_t>(call) * 0x9E3779B97F4A7C15;
   bits ^= bits >> 32;
@@ -78,7 +78,8 @@ void OperatorCounter::describe(const c10::OperatorHandle& op, const torch::jit::
   }
 }
 
-// Returns how many calls this one stands for. Chooses the next one at once, so that other threads do not time their calls meanwhile.
+// Returns how many calls this timed call counts for. Chooses the next timed call first, so that other threads do not time
+// their calls meanwhile.
 int64_t OperatorCounter::beginTimed() {
   const std::lock_guard<std::mutex> guard(mutex_);
   const auto calls = this->calls();

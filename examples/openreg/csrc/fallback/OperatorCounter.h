@@ -11,7 +11,7 @@
 
 namespace openreg {
 
-// The dtypes in a set, a bit each.
+// A set of dtypes, one bit for each.
 using DtypeSet = uint64_t;
 static_assert(static_cast<int>(c10::ScalarType::NumOptions) <= 64);
 
@@ -19,36 +19,36 @@ constexpr DtypeSet dtypeBit(c10::ScalarType dtype) {
   return DtypeSet{1} << static_cast<int>(dtype);
 }
 
-// What is known of the calls of one operator without a kernel of the device's own. There is one for each name, never destroyed.
+// Statistics of the calls of one operator without a native kernel. Each name has one counter, which is never destroyed.
 //
 // Each call is counted. Reading the clock twice takes a twentieth of a small operator's time, so only some calls are timed: the first
-// ones, then one in kTimedGap on average. A timed call stands for all calls since the last timed one. The gaps differ in length, so
-// that a program that repeats itself does not have the same call timed each time. The other calls pay nothing: one comparison
-// finds a call that is to be timed, refused or reported.
+// calls, then one in kTimedGap on average. The time of a timed call counts for all calls since the previous timed call. The gaps
+// vary, because with a fixed gap a program that repeats itself would always time the same call. One comparison decides whether a call
+// is timed, refused or reported, so other calls cost nothing extra.
 class BACKEND_API OperatorCounter {
  public:
   static constexpr int64_t kTimedFirst = 16;
   static constexpr int64_t kTimedGap = 64;
 
-  OperatorCounter(const char* name, const char* overload);  // of an emulated operator, while the library loads
+  OperatorCounter(const char* name, const char* overload);  // for an emulated operator, while the library loads
   static OperatorCounter& of(const c10::OperatorName& name);
   OperatorCounter(const OperatorCounter&) = delete;
   OperatorCounter& operator=(const OperatorCounter&) = delete;
 
-  // Counts a call; true if it is to be emulated and nobody is to hear of it: the one case that is fast.
+  // Counts a call. Returns true if the call takes the fast path: it is emulated, and neither timed nor reported.
   bool countAndCheckFast() {
     return calls_.fetch_add(1, std::memory_order_relaxed) < fast_before_.load(std::memory_order_relaxed);
   }
 
-  // Of a call that is not fast: is it emulated all the same, and only to be timed?
+  // Whether a call that is not fast is emulated and only needs to be timed.
   bool isOnlyTimed() const {
     return fast_.load(std::memory_order_relaxed) && described_.load(std::memory_order_relaxed);
   }
 
-  // Applies the policy to a call that was counted already: warns and raises as it says. Returns Emulate or Cpu.
+  // Applies the policy to a counted call: warns or raises an error. Returns Emulate or Cpu.
   FallbackPolicy applyPolicy();
 
-  // Remembers the tensors among the arguments, all of the first call and the dtypes of later ones.
+  // Stores the tensor arguments of the first call, and the dtypes of later calls.
   void describe(const c10::OperatorHandle& op, const torch::jit::Stack& stack);
   void addDtypes(DtypeSet dtypes) {
     if ((dtypes_.load(std::memory_order_relaxed) & dtypes) != dtypes) {
@@ -56,7 +56,7 @@ class BACKEND_API OperatorCounter {
     }
   }
 
-  // The dtypes that the CPU kernel has refused, and for which a wider one is taken from then on (emulation/Wider.h).
+  // The dtypes that the CPU kernel has refused, and that are computed in a wider dtype since then (WiderDtype.h).
   DtypeSet lacking() const {
     return lacking_.load(std::memory_order_relaxed);
   }
@@ -64,12 +64,12 @@ class BACKEND_API OperatorCounter {
     lacking_.fetch_or(dtypes, std::memory_order_relaxed);
   }
 
-  // Counts a call that was computed in a wider type.
+  // Counts a call that was computed in a wider dtype.
   void countWidened() {
     widened_.fetch_add(1, std::memory_order_relaxed);
   }
 
-  // Leaves the calls since the last timed one out of the time: they did not run.
+  // Excludes the calls since the last timed call from the estimated time, because they did not run.
   void skipTime();
 
   const std::string& name() const {
@@ -101,12 +101,12 @@ class BACKEND_API OperatorCounter {
   std::atomic<DtypeSet> lacking_{0};
   std::atomic<int64_t> widened_{0};
   std::string name_;
-  bool direct_ = true;  // counts the calls of fallback::Emulated
+  bool direct_ = true;  // belongs to fallback::Emulated
 
   mutable std::mutex mutex_;  // guards what follows
   int64_t next_timed_ = 0;
   int64_t timed_ = 0;
-  int64_t represented_ = 0;  // calls that the timed ones stand for
+  int64_t represented_ = 0;  // calls that the timed calls count for
   std::chrono::nanoseconds time_{0};  // of the represented calls
   std::vector<SeenTensor> first_call_;
   int64_t omitted_ = 0;

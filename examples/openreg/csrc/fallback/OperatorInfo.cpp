@@ -12,8 +12,8 @@
 namespace openreg {
 namespace {
 
-// Operators that take host tensors on every device: lengths, batch sizes and nested shapes are read by the host. Lists of indices may
-// stay there too, but their type tells them.
+// Operators that accept host tensors on every device, because the host reads them: lengths, batch sizes and nested shapes.
+// Lists of indices may be on the host too, but are recognized by their type.
 constexpr std::array<std::string_view, 6> kHostOperands = {
     "aten::_pack_padded_sequence",
     "aten::_pack_padded_sequence_backward",
@@ -27,7 +27,7 @@ bool isWritten(const c10::Argument& argument) {
   return argument.alias_info() != nullptr && argument.alias_info()->isWrite();
 }
 
-// Batch normalisation in training writes these, and its schema does not say so.
+// Batch normalization writes these in training, but its schema does not say so.
 bool isRunningStatistic(const c10::Argument& argument) {
   return argument.name() == "running_mean" || argument.name() == "running_var";
 }
@@ -40,7 +40,7 @@ bool isOfKind(const c10::Argument& argument, c10::TypeKind kind) {
   return type->kind() == kind;
 }
 
-// They refuse half precision on the CPU by a RuntimeError, as if an argument was wrong.
+// On the CPU these refuse half precision with a RuntimeError, like a wrong argument.
 bool isTransform(std::string_view name) {
   return name == "aten::_fft_c2c" || name == "aten::_fft_c2r" || name == "aten::_fft_r2c";
 }
@@ -79,15 +79,15 @@ OperatorInfo::OperatorInfo(const c10::OperatorHandle& op)
 
 namespace {
 
-// The operators seen so far. A handle is the address of the operator's definition, which a later operator may get when
-// this one is taken back (torch.library in tests does it), so entries go with their operators.
+// The operators seen so far. A handle is the address of the operator's definition. If an operator is deregistered (tests with
+// torch.library do this), a later operator may get its address, so its entry is removed with it.
 class Cache final : public c10::OpRegistrationListener {
  public:
   static Cache& instance() {
     static auto& cache = *[] {
       auto listener = std::make_unique<Cache>();
       auto* cache = listener.get();
-      // Handed to the dispatcher for good: the handle that would take it back is given up.
+      // Registered permanently: the handle that could remove the listener is dropped.
       static auto& registration = *new c10::RegistrationHandleRAII(c10::Dispatcher::singleton().addRegistrationListener(std::move(listener)));
       static_cast<void>(registration);
       return cache;
@@ -112,7 +112,7 @@ class Cache final : public c10::OpRegistrationListener {
   void onOperatorDeregistered(const c10::OperatorHandle& op) override {
     const std::unique_lock<std::shared_mutex> guard(mutex_);
     if (auto node = infos_.extract(op)) {
-      retired_.push_back(std::move(node.mapped()));  // a call may be using it
+      retired_.push_back(std::move(node.mapped()));  // a running call may use it
     }
   }
 

@@ -8,7 +8,7 @@
 
 namespace openreg {
 
-// What the boxed fallback needs to know about an operator, read from its schema once.
+// Properties of an operator for the boxed fallback, read once from its schema.
 struct OperatorInfo {
   explicit OperatorInfo(const c10::OperatorHandle& op);
 
@@ -16,12 +16,12 @@ struct OperatorInfo {
 
   OperatorCounter& counter;
   bool has_cpu_kernel;
-  bool of_pytorch;  // not a program's own, whose kernel may be a Python function
-  bool host_operands;  // takes tensors that stay on the host (lengths, batch sizes) beside the device's
+  bool of_pytorch;  // one of PyTorch's operators; kernels of other operators may be Python functions
+  bool host_operands;  // accepts host tensors (lengths, batch sizes) besides device tensors
   std::vector<bool> written;  // for each argument: is it written?
-  bool in_place = false;  // is an argument written that is no out argument?
+  bool in_place = false;  // is an argument written that is not an out argument?
   std::vector<bool> dtype_arguments;  // for each argument: is it a dtype?
-  std::vector<int> source;  // for each result: the argument that it is, or kFresh
+  std::vector<int> source;  // for each result: the argument that it returns, or kFresh
   int device_argument = -1;  // position of the Device argument, or -1
   int generator_argument = -1;  // position of the Generator argument, or -1
 };

@@ -9,15 +9,15 @@
 namespace openreg {
 namespace {
 
-// PyTorch takes an operator apart into smaller ones for a device that has no kernel for it, if it knows how. Where the
-// CPU has a kernel for the whole, that one is to be used: it is faster (layer_norm: 3 times), and gives the CPU's numbers.
+// If a device has no kernel for an operator, PyTorch decomposes it into other operators where it can. If the CPU has a kernel
+// for the operator, that kernel is used instead: it is faster (layer_norm: 3 times) and returns exactly the CPU's results.
 bool wouldBeTakenApart(const c10::OperatorHandle& op) {
   using c10::DispatchKey;
   if (!op.hasKernelForDispatchKey(DispatchKey::CPU) || op.hasKernelForDispatchKey(DispatchKey::PrivateUse1)) {
     return false;
   }
   if (op.hasKernelForDispatchKey(DispatchKey::CompositeImplicitAutograd)) {
-    // Without a derivative of its own it has to be taken apart above autograd.
+    // An operator without its own derivative must be decomposed above autograd.
     return op.hasKernelForDispatchKey(DispatchKey::Autograd);
   }
   return op.hasKernelForDispatchKey(DispatchKey::CompositeExplicitAutograd) || op.hasKernelForDispatchKey(DispatchKey::CompositeExplicitAutogradNonFunctional);
@@ -27,7 +27,7 @@ bool wouldBeTakenApart(const c10::OperatorHandle& op) {
 
 void registerFallbacks() {
   readFallbackEnvironment();
-  // Never destroyed: its destructor would take the registrations back.
+  // Never destroyed, because its destructor would remove the registrations.
   static auto& library = *new torch::Library(torch::Library::IMPL, "aten", c10::DispatchKey::PrivateUse1, __FILE__, __LINE__);
   static const bool done = [] {
     auto& dispatcher = c10::Dispatcher::singleton();

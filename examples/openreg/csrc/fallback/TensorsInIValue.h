@@ -6,10 +6,10 @@
 
 #include <optional>
 
-// The tensors in one argument or result of a boxed call: a tensor, a list of them, or a list in which some are missing.
+// Visits the tensors in an argument or a result of a boxed call: a tensor, a list of tensors, or a list of optional tensors.
 namespace openreg::fallback {
 
-// The value with function(tensor) in the place of each tensor. A value without tensors is returned as it is.
+// Returns the value with each tensor replaced by function(tensor). A value without tensors is returned unchanged.
 template <class Function>
 c10::IValue mapTensors(const c10::IValue& value, const Function& function) {
   if (value.isTensor()) {

@@ -11,11 +11,11 @@
 #include "fallback/Call.h"
 #include "fallback/WiderDtype.h"
 
-// The hot operators' way onto the emulated device: PyTorch's CPU kernel for `Op` (one of at::_ops) called without boxing.
-// What has to be done with each argument and result follows from its C++ type in the operator's schema.
+// Emulates frequent operators without boxing: calls PyTorch's CPU kernel for `Op` (one of at::_ops) directly. The C++ type of
+// each argument and result in the operator's schema decides how it is converted.
 namespace openreg::fallback {
 
-// How an argument of type T is handed to the CPU kernel. `Held` keeps what has to live through the call.
+// Converts an argument of type T for the CPU kernel. `Held` keeps alive what the call needs.
 template <class T>
 struct Argument {
   using Held = std::remove_reference_t<T>*;
@@ -113,7 +113,7 @@ struct Argument<const c10::List<std::optional<at::Tensor>>&> {
   }
 };
 
-// Factory functions: the CPU kernel makes its result where the CPU allocates, which is the device's memory for the time.
+// Factory functions: the CPU kernel gets the CPU as its device, and the CPU allocator then allocates device memory.
 template <>
 struct Argument<std::optional<at::Device>> {
   using Held = std::optional<at::Device>;
@@ -125,7 +125,7 @@ struct Argument<std::optional<at::Device>> {
   }
 };
 
-// Results: new tensors are adopted, references are the operands that were written, in order.
+// Results: new tensors are retagged; references are the written operands, in order.
 template <class R>
 struct Result {
   static R give(Call&, R result) {
@@ -154,7 +154,7 @@ struct Result<std::tuple<Rs...>> {
   }
 };
 
-// A generator argument needs to know the device, so it is converted after all tensors.
+// A generator argument needs the device, so it is converted after all tensors.
 template <class T>
 inline constexpr bool kIsGenerator = std::is_same_v<std::decay_t<T>, std::optional<at::Generator>>;
 
@@ -166,7 +166,7 @@ void resolveGenerator(Call& call, Held& held, std::optional<at::Generator>& stor
   }
 }
 
-// The dtypes of the tensors that an argument holds.
+// The dtypes of the tensors in an argument.
 template <class T>
 DtypeSet dtypesOf(const T& /*no tensor*/) {
   return 0;
@@ -195,7 +195,8 @@ inline DtypeSet dtypesOf(const c10::List<std::optional<at::Tensor>>& tensors) {
   return dtypesOfEach(tensors.vec());
 }
 
-// The CPU kernel on device memory, whatever the policy is. By signature, not by operator: compilers are done with half as many.
+// Runs the CPU kernel on device memory under every policy. It is a template of the signature, not of the operator, which
+// halves the number of instantiations.
 template <class Signature>
 struct OnDevice;
 
@@ -220,7 +221,7 @@ struct OnDevice<R(Args...)> {
         try {
           return op.redispatch(kCpu, Argument<Args>::pass(std::get<I>(held))...);
         } catch (const c10::NotImplementedError&) {
-          // A wider type may help; else the error comes again.
+          // Tries a wider dtype; if that fails too, rethrows the error.
         }
       }
       return callBoxed(op, Argument<Args>::pass(std::get<I>(held))...);
@@ -266,12 +267,12 @@ struct OnDevice<R(Args...)> {
     }
   }
 
-  // An in-place operator returns the tensor it writes first, an out-variant its out arguments: the `Tensor&` ones.
+  // An in-place operator returns the first tensor that it writes, an out variant returns its out arguments: the `Tensor&` arguments.
   static auto allWritten(Args&... args) {
     return std::tuple_cat(writtenOf(args)...);
   }
 
-  // The device that a factory function is asked for.
+  // The device argument of a factory function.
   static std::optional<c10::DeviceIndex> deviceAmong(const Args&... args) {
     std::optional<c10::DeviceIndex> index;
     const auto look = [&]<class T>(const T& argument) {
@@ -284,7 +285,7 @@ struct OnDevice<R(Args...)> {
   }
 };
 
-// A call that is not to pass unnoticed: timed, reported, recorded or refused.
+// A call that must be timed, reported, recorded or refused.
 template <class Signature>
 struct CheckedCall;
 
@@ -304,7 +305,7 @@ struct CheckedCall<R(Args...)> {
 template <class Op, class Schema = typename Op::schema>
 struct Emulated;
 
-// The same by the fallback policy, and counted: what an operator without a kernel of the device's own does.
+// Counts the call and runs it by the fallback policy. Operators without a native kernel are registered with this function.
 template <class Op, class R, class... Args>
 struct Emulated<Op, R(Args...)> {
   static R call(Args... args) {

@@ -24,8 +24,8 @@ using torch::jit::Stack;
 
 constexpr c10::DispatchKeySet kCpu(c10::DispatchKey::CPU);
 
-// Integers stay refused, as softmax of integers is for a reason, but for these operators: accelerators take them, and each result is a
-// whole number.
+// Integer dtypes are widened only for these operators, because accelerators accept them and each result is a whole number.
+// Other operators refuse integers for a reason, such as softmax.
 struct OfIntegers {
   std::string_view op;
   bool (*takes)(ScalarType dtype);
@@ -36,7 +36,7 @@ constexpr std::array kOfIntegers{
     OfIntegers{"aten::trace", [](ScalarType dtype) { return dtype == ScalarType::Bool; }, ScalarType::Byte},
 };
 
-// The gradient is computed from logarithms that the forward hands on. Rounded, they would make it wrong; CUDA refuses it too.
+// The gradient uses logarithms from the forward. If they were rounded, the gradient would be wrong; CUDA refuses these dtypes too.
 bool needsPrecision(std::string_view op) {
   return op == "aten::_ctc_loss" || op == "aten::_ctc_loss_backward";
 }
@@ -58,18 +58,18 @@ void run(const c10::OperatorHandle& op, Stack* stack, Kernel kernel) {
   if (kernel == Kernel::Dense) {
     op.redispatchBoxed(kCpu, stack);
   } else {
-    op.callBoxed(stack);  // what was done above the backend already is excluded by now
+    op.callBoxed(stack);  // the keys above the backend are already excluded
   }
 }
 
-// The elements from `offset` on as they lie in memory, whatever view the tensor is.
+// Returns the elements in memory from `offset` on, independent of the view.
 at::Tensor elementsOf(const at::Tensor& tensor, int64_t offset, int64_t count) {
   auto elements = at::detail::make_tensor<c10::TensorImpl>(c10::Storage(tensor.storage()), kCpu, tensor.dtype());
   elements.unsafeGetTensorImpl()->set_sizes_and_strides(c10::IntArrayRef{count}, c10::IntArrayRef{1}, offset);
   return elements;
 }
 
-// One call in a wider type: which types are replaced, the arguments in their place, and the way back.
+// One call in a wider dtype: chooses the dtypes to replace, converts the arguments, and converts results back.
 class WiderCall {
  public:
   WiderCall(const c10::OperatorHandle& op, const OperatorInfo& info, Stack* stack, Kernel kernel)
@@ -84,18 +84,18 @@ class WiderCall {
     }
   }
 
-  // The types that have a wider one. Complex numbers lack more kernels than their parts, so they are the ones to remember.
+  // The dtypes that have a wider dtype. More kernels lack complex numbers than their real parts, so complex dtypes are stored.
   DtypeSet narrow() const {
     return (narrow_ & dtypeBit(ScalarType::ComplexHalf)) != 0 ? dtypeBit(ScalarType::ComplexHalf) : narrow_;
   }
 
-  // Whether the kernel would raise for a mixture of types that it takes no notice of once some are wider.
+  // Whether the kernel would refuse this combination of dtypes, but would accept it after some are widened.
   bool mixes() const {
     constexpr auto kHalf = dtypeBit(ScalarType::Half) | dtypeBit(ScalarType::ComplexHalf);
     return others_ || ((narrow_ & kHalf) != 0 && (narrow_ & ~kHalf) != 0);
   }
 
-  // Leaves the stack as it was if the wider type is refused too.
+  // Restores the stack if the kernel refuses the wider dtype too.
   bool run() {
     makeOperands();
     Stack wide;
@@ -124,11 +124,11 @@ class WiderCall {
   }
 
  private:
-  // The part of a storage that operands of one type lie in.
+  // The part of a storage that the operands of one dtype use.
   struct Extent {
     int64_t begin;
     int64_t end;
-    at::Tensor elements;  // in the wider type
+    at::Tensor elements;  // in the wider dtype
   };
   struct Operand {
     at::Tensor narrow;
@@ -164,12 +164,12 @@ class WiderCall {
     extent.end = std::max(extent.end, end);
   }
 
-  // Wide operands have the strides of the narrow ones and overlap as those do: strides of results follow from it, and checks.
+  // Wide operands have the strides and the overlap of the narrow operands, because strides of results and checks depend on them.
   void makeOperands() {
     for (auto& [_, operand] : operands_) {
       if (isMultiPart(operand.narrow)) {
         operand.wide = operand.narrow.to(*widerType(op_, operand.narrow.scalar_type()));
-        operand.wide.set_requires_grad(operand.narrow.requires_grad());  // some kernels look
+        operand.wide.set_requires_grad(operand.narrow.requires_grad());  // some kernels check it
         continue;
       }
       auto& extent = extents_.at(extentKey(operand.narrow));
@@ -204,7 +204,7 @@ class WiderCall {
     narrow.copy_(toType(wide, narrow.scalar_type()));
   }
 
-  // A result in the type that it would have if there were such a kernel.
+  // Converts a result to the dtype that a kernel for the narrow dtype would return.
   at::Tensor rounded(const at::Tensor& result) {
     if (!result.defined()) {
       return result;
@@ -229,7 +229,7 @@ class WiderCall {
     return expected == ScalarType::Half && dtype == ScalarType::ComplexFloat ? ScalarType::ComplexHalf : dtype;
   }
 
-  // Counts that do not fit wrap around, as they do where they are counted in the integer type.
+  // Counts that do not fit wrap around, like counts in the integer dtype.
   static at::Tensor toType(const at::Tensor& tensor, ScalarType dtype) {
     if (tensor.scalar_type() == dtype) {
       return tensor;
@@ -259,7 +259,7 @@ class WiderCall {
   Kernel kernel_;
   size_t first_;
   DtypeSet narrow_ = 0;
-  bool others_ = false;  // some arguments have a real or complex type without a wider one
+  bool others_ = false;  // some arguments have a real or complex dtype without a wider dtype
   std::optional<ScalarType> named_;  // by a dtype argument
   at::native::ResultTypeState promotion_;
   std::unordered_map<const c10::TensorImpl*, Operand> operands_;
@@ -280,8 +280,8 @@ bool runNew(const c10::OperatorHandle& op, const OperatorInfo& info, Stack* stac
   return true;
 }
 
-// What an in-place operator had before a kernel that may write some of it and then refuse the rest: a kernel of several steps, for
-// complex halves, which have some of these steps only; or a list of tensors whose types differ.
+// Saves the operands of an in-place operator whose kernel may write a part of them and then raise an error: a kernel of
+// several steps that lacks some of them for complex halves, or a kernel on a list of tensors with different dtypes.
 class Contents {
  public:
   Contents(const OperatorInfo& info, const Stack& stack) {

@@ -9,22 +9,24 @@
 #include "fallback/OperatorInfo.h"
 #include "fallback/Boxed.h"
 
-// Types that an accelerator computes in and PyTorch's CPU kernel lacks: half precision in pooling and losses, complex numbers of
-// two halves nearly everywhere, integers in histc. The CPU kernel then computes in the next wider type, and its results are rounded.
+// Dtypes that accelerators support and a CPU kernel lacks: half precision in pooling and losses, complex numbers of two
+// halves nearly everywhere, integers in histc. The CPU kernel then computes in the next wider dtype, and its results are
+// rounded.
 namespace openreg::fallback {
 
-// The real or complex type to compute in instead of this one, if it is of half precision.
+// The wider real or complex dtype of a half-precision dtype; std::nullopt for other dtypes.
 std::optional<c10::ScalarType> widerFloat(c10::ScalarType dtype);
 
-// For the handler of a NotImplementedError: runs the kernel in a wider type, or raises the error again.
+// For the handler of a NotImplementedError: runs the kernel in a wider dtype, or rethrows the error.
 void takeWiderType(const c10::OperatorHandle& op, const OperatorInfo& info, torch::jit::Stack* stack, Kernel kernel);
 
-// runCpuKernel for every call: undoes what a kernel has written before it raises.
+// Like runCpuKernel, but also undoes the writes of a kernel that raises an error.
 bool runCpuKernelWithCare(const c10::OperatorHandle& op, const OperatorInfo& info, torch::jit::Stack* stack, Kernel kernel, c10::function_ref<void()> rebind);
 
-// Runs PyTorch's CPU kernel of `op` on CPU tensors. If the kernel raises NotImplementedError and an argument has a type with a wider
-// one, runs it again in that type; the operator's counter remembers this, so that later calls do so at once. If the wider type is
-// refused too, the kernel's own error stands. `rebind` puts the arguments on the stack again. Returns whether the type was a wider one.
+// Runs PyTorch's CPU kernel of `op` on CPU tensors. If the kernel raises NotImplementedError and the dtype of an argument has
+// a wider dtype, runs it again in that dtype. The operator's counter stores this, so that later calls use the wider dtype at
+// once. If the kernel refuses the wider dtype too, its first error is raised. `rebind` restores the arguments on the stack.
+// Returns whether a wider dtype was used.
 template <class Rebind>
 bool runCpuKernel(const c10::OperatorHandle& op, const OperatorInfo& info, torch::jit::Stack* stack, Kernel kernel, const Rebind& rebind) {
   if (kernel != Kernel::Dense || info.in_place || info.counter.lacking() != 0) [[unlikely]] {
@@ -40,7 +42,7 @@ bool runCpuKernel(const c10::OperatorHandle& op, const OperatorInfo& info, torch
   }
 }
 
-// The same for a direct call that may need a wider type. Counts it if it does.
+// The same for a direct call. Counts the call if it needs a wider dtype.
 void runCpuKernelBoxed(const c10::OperatorHandle& op, torch::jit::Stack* stack);
 
 }  // namespace openreg::fallback

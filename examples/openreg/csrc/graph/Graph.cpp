@@ -30,7 +30,7 @@ device::CaptureMode modeOf(at::GraphCaptureMode mode) {
   }
 }
 
-// What a node of the SDK's graph runs: the argument block is the address of the call.
+// The kernel of a node in the SDK's graph. Its argument block is the address of the call.
 void runCall(void* arguments) {
   (*static_cast<const RecordedCall* const*>(arguments))->run();
 }
@@ -60,7 +60,7 @@ Graph::~Graph() {
 }
 
 void Graph::capture_begin(c10::MempoolId_t pool, at::GraphCaptureMode mode) {
-  TORCH_CHECK(!capturing_ && graph_ == nullptr && exec_ == nullptr, "this graph holds a capture already; call reset() first, or make another graph");
+  TORCH_CHECK(!capturing_ && graph_ == nullptr && exec_ == nullptr, "this graph already holds a capture; call reset() first, or create another graph");
   const auto stream = currentStream();
   const auto index = stream.device_index();
   Graph* none = nullptr;
@@ -77,7 +77,7 @@ void Graph::capture_begin(c10::MempoolId_t pool, at::GraphCaptureMode mode) {
   try {
     hostAllocator().begin_allocate_to_pool(id, filter);
   } catch (...) {
-    hostAllocator().release_pool(id);  // core counts a user before it refuses
+    hostAllocator().release_pool(id);  // PyTorch counts a user before it raises the error
     throw;
   }
   auto end_host_pool = c10::make_scope_exit([id] {
@@ -96,7 +96,7 @@ void Graph::capture_begin(c10::MempoolId_t pool, at::GraphCaptureMode mode) {
   capturing_ = true;
 }
 
-// Ends what capture_begin began beside the SDK's capture.
+// Ends everything that capture_begin began, except for the SDK's capture.
 void Graph::abandon() noexcept {
   const auto index = stream_->device_index();
   removeCaptureHook();
@@ -108,7 +108,7 @@ void Graph::abandon() noexcept {
 
 void Graph::capture_end() {
   TORCH_CHECK(capturing_, "no capture to end: call capture_begin() first");
-  TORCH_CHECK(currentStream(stream_->device_index()) == *stream_, "a capture has to end on the stream that it began on");
+  TORCH_CHECK(currentStream(stream_->device_index()) == *stream_, "a capture must end on the stream that it began on");
   try {
     graph_ = device::endCapture(stream_->handle());
   } catch (...) {
@@ -127,12 +127,12 @@ void Graph::capture_end() {
 
 void Graph::checkCaptured() const {
   TORCH_CHECK(!capturing_, "this graph is still being captured; call capture_end() first");
-  TORCH_CHECK(graph_ != nullptr || exec_ != nullptr, "this graph holds nothing; capture something first");
+  TORCH_CHECK(graph_ != nullptr || exec_ != nullptr, "this graph is empty; capture something first");
 }
 
 void Graph::instantiate() {
   checkCaptured();
-  TORCH_CHECK(graph_ != nullptr, "the graph was instantiated when its capture ended; to do that yourself, make it with keep_graph=True");
+  TORCH_CHECK(graph_ != nullptr, "the graph was instantiated when its capture ended; to instantiate it yourself, create it with keep_graph=True");
   if (exec_ != nullptr) {
     device::destroyGraphExec(std::exchange(exec_, nullptr));
   }
@@ -155,7 +155,7 @@ void Graph::reset() {
   if (!stream_.has_value()) {
     return;
   }
-  replayed_.synchronize();  // the calls are needed until then
+  replayed_.synchronize();  // the last replay uses the calls
   if (exec_ != nullptr) {
     device::destroyGraphExec(std::exchange(exec_, nullptr));
   }
@@ -169,7 +169,7 @@ void Graph::reset() {
 }
 
 c10::MempoolId_t Graph::pool() const {
-  TORCH_CHECK(stream_.has_value(), "this graph has no memory pool before it was captured");
+  TORCH_CHECK(stream_.has_value(), "this graph has no memory pool, because nothing was captured");
   return pool_;
 }
 
@@ -179,7 +179,7 @@ void Graph::enable_debug_mode() {
 
 void Graph::debug_dump(const std::string& path) {
   checkCaptured();
-  TORCH_CHECK(graph_ != nullptr, "the graph was not kept for a dump: call enable_debug_mode() before the capture, or make it with keep_graph=True");
+  TORCH_CHECK(graph_ != nullptr, "the graph was not kept for a dump: call enable_debug_mode() before the capture, or create it with keep_graph=True");
   device::dumpGraph(graph_, path);
 }
 

@@ -15,34 +15,34 @@
 
 namespace openreg::graph {
 
-// What torch.accelerator.Graph is on this device. Kernels, copies and fills are recorded by the SDK; emulated operators are
-// recorded as calls of PyTorch's CPU kernels (RecordedCall). Tensors made while capturing live in the graph's memory pool
-// at fixed addresses, until reset(). One capture a device at a time.
+// Implements torch.accelerator.Graph for this device. The SDK records kernels, copies and fills; emulated operators are
+// recorded as calls of PyTorch's CPU kernels (RecordedCall). Tensors that are created during the capture have fixed addresses
+// in the graph's memory pool until reset(). A device supports one capture at a time.
 class Graph final : public at::GraphImplInterface {
  public:
   explicit Graph(const at::GraphImplArgs& args) : keep_graph_(args.keep_graph) {}
   ~Graph() override;
 
-  // On the current stream of the current device. Default means Global.
+  // Begins on the current stream of the current device. Default means Global.
   void capture_begin(c10::MempoolId_t pool, at::GraphCaptureMode mode) override;
   void capture_end() override;
   void instantiate() override;
 
-  // On the current stream of the device that was captured.
+  // Replays on the current stream of the captured device.
   void replay() override;
   void reset() override;
   c10::MempoolId_t pool() const override;
 
-  // Keeps what debug_dump needs; call it before the capture ends.
+  // Keeps the data for debug_dump; call it before the capture ends.
   void enable_debug_mode() override;
 
   // Writes a Graphviz file.
   void debug_dump(const std::string& path) override;
 
-  // The graph that is being captured on a device, or nullptr.
+  // The graph whose capture is active on a device, or nullptr.
   static Graph* capturing(c10::DeviceIndex index);
 
-  // Has the SDK record a call; any thread may.
+  // Lets the SDK record a call. Any thread may call this.
   void add(std::unique_ptr<RecordedCall> call, device::StreamHandle stream);
 
  private:

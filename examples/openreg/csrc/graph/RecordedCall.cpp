@@ -11,7 +11,7 @@
 namespace openreg::graph {
 namespace {
 
-// A replay is not seen by autograd, so a write of it is none that autograd has to notice.
+// Autograd does not record a replay, so a write by a replay must not change version counters.
 void separate(const at::Tensor& alias) {
   if (alias.defined() && !alias.is_inference()) {
     alias.unsafeGetTensorImpl()->set_version_counter(c10::VariableVersion(/*version=*/0));
@@ -31,7 +31,7 @@ RecordedCall::RecordedCall(c10::OperatorHandle op, torch::jit::Stack arguments, 
 }
 
 void RecordedCall::run() const {
-  // On whatever thread the stream runs it: nothing of that thread's modes applies.
+  // The stream may run this on any thread, so the modes of that thread must not apply.
   const c10::impl::ForceDispatchKeyGuard plain(
       c10::DispatchKeySet(c10::DispatchKey::BackendSelect), c10::autograd_dispatch_keyset_with_ADInplaceOrView | c10::autocast_dispatch_keyset | c10::python_ks);
   torch::jit::Stack stack = arguments_;

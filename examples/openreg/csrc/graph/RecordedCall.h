@@ -8,12 +8,12 @@
 
 namespace openreg::graph {
 
-// One emulated operator of a captured graph: PyTorch's CPU kernel, its operands bound to their memory, and the memory of
-// its results. Owns none of that memory: inputs are kept by the user, everything else by the graph's memory pool.
+// One emulated operator of a captured graph: PyTorch's CPU kernel, and the addresses of its operands and results. It owns
+// none of this memory: the user keeps inputs alive, the graph's memory pool keeps everything else.
 class RecordedCall {
  public:
-  // `arguments` as the CPU kernel takes them; `results` are aliases of the tensors that the caller of the operator got,
-  // undefined for those that are an argument of it.
+  // `arguments` are those of the CPU kernel. `results` are aliases of the tensors that the operator returned, undefined for a
+  // result that is an argument.
   RecordedCall(c10::OperatorHandle op, torch::jit::Stack arguments, std::vector<at::Tensor> results);
 
   void run() const;

@@ -50,18 +50,18 @@ at::Tensor metaOf(const at::Tensor& tensor) {
   return meta;
 }
 
-// Whether nothing can be recorded without knowing what the operator would give: a shape.
+// Whether the shapes of the results are needed to record the call.
 bool needsShapes(const c10::OperatorHandle& op, const OperatorInfo& info) {
   const auto& arguments = op.schema().arguments();
   for (size_t i = 0; i < arguments.size(); ++i) {
     if (info.written[i] && arguments[i].kwarg_only()) {
-      return true;  // an out argument, which may have to be resized
+      return true;  // an out argument may have to be resized
     }
   }
   return std::find(info.source.begin(), info.source.end(), OperatorInfo::kFresh) != info.source.end();
 }
 
-// Many Meta kernels are written in Python. The type of what they raise is known here by its name only.
+// Many Meta kernels are written in Python. This library knows the type of their exceptions only by name.
 bool saysNotImplemented(const std::exception& error) {
   return dynamic_cast<const c10::NotImplementedError*>(&error) != nullptr || std::string_view(error.what()).starts_with("NotImplementedError");
 }
@@ -83,12 +83,13 @@ void resizeLike(const c10::IValue& argument, const c10::IValue& meta) {
   });
 }
 
-// What the operator would give, as Meta tensors. Gives out arguments their size. Raises for shapes and dtypes that do not fit,
-// since a replay is too late for that. Without a Meta kernel an operator that only writes its arguments is recorded unchecked.
+// Returns the results of the operator as Meta tensors, and resizes out arguments. Raises an error for invalid shapes and
+// dtypes, because a replay could not report them. An operator without a Meta kernel that only writes its arguments is
+// recorded unchecked.
 Stack inferResults(const c10::OperatorHandle& op, const OperatorInfo& info, const Stack& stack) {
   const bool needed = needsShapes(op, info);
   if (!op.hasComputedKernelForDispatchKey(c10::DispatchKey::Meta)) {
-    TORCH_CHECK_NOT_IMPLEMENTED(!needed, info.counter.name(), " cannot be captured into a graph: PyTorch has no Meta kernel for it that would tell the shape of its results");
+    TORCH_CHECK_NOT_IMPLEMENTED(!needed, info.counter.name(), " cannot be captured into a graph: PyTorch has no Meta kernel that computes the shapes of its results");
     return Stack(info.source.size());
   }
   const auto arguments = torch::jit::last(stack, info.written.size());
@@ -126,7 +127,7 @@ at::Tensor allocateLike(const at::Tensor& meta, c10::Device device) {
   return meta.defined() ? at::empty_strided(meta.sizes(), meta.strides(), meta.options().device(device)) : at::Tensor();
 }
 
-// The results on the device; `aliases` gets those that a replay has to fill, in the order of RecordedCall.
+// Allocates the results on the device. `aliases` gets the results that a replay must write, in the order of RecordedCall.
 Stack makeResults(const OperatorInfo& info, const Stack& meta, const Stack& arguments, c10::Device device, std::vector<at::Tensor>& aliases) {
   Stack results;
   const auto add = [&](const at::Tensor& like) {
@@ -147,16 +148,16 @@ Stack makeResults(const OperatorInfo& info, const Stack& meta, const Stack& argu
       }
       results.emplace_back(std::move(list));
     } else {
-      TORCH_CHECK_NOT_IMPLEMENTED(false, info.counter.name(), " cannot be captured into a graph: it gives a number that the host would have to wait for");
+      TORCH_CHECK_NOT_IMPLEMENTED(false, info.counter.name(), " cannot be captured into a graph: it returns a number, and the host would have to wait for it");
     }
   }
   return results;
 }
 
-// Meta tensors have no addresses, so Meta kernels do not see which tensors overlap.
+// Meta tensors have no addresses, so Meta kernels cannot check which tensors overlap.
 void checkOverlaps(const c10::OperatorHandle& op, const OperatorInfo& info, const Stack& stack) {
   if (op.schema().getNamespace() != std::optional<std::string_view>("aten")) {
-    return;  // a custom operator may know what to do with them
+    return;  // a custom operator may support overlapping tensors
   }
   const auto arguments = torch::jit::last(stack, info.written.size());
   for (size_t i = 0; i < arguments.size(); ++i) {
@@ -176,8 +177,7 @@ void checkOverlaps(const c10::OperatorHandle& op, const OperatorInfo& info, cons
   }
 }
 
-// Replays read a host operand as it was at the capture, whatever the host does with it later: a kernel's argument block would
-// hold the number, too.
+// Copies a host operand, so that replays use its value at the capture, like a number in a kernel's argument block.
 c10::IValue keepHostOperands(const c10::IValue& value) {
   return fallback::mapTensors(value, [](const at::Tensor& tensor) {
     if (!tensor.defined() || !tensor.is_cpu()) {

@@ -8,7 +8,7 @@ namespace openreg {
 
 using DeviceProperties = device::Properties;
 
-// Read from the SDK once for each device. Raises on a device that does not exist.
+// Read from the SDK once for each device. Raises an error for a device that does not exist.
 BACKEND_API const DeviceProperties& deviceProperties(c10::DeviceIndex index);
 
 }  // namespace openreg

@@ -8,8 +8,7 @@
 
 namespace openreg {
 
-// An SDK event with an owner. Created on the device of the first stream it is recorded on; timing is off, as it is for
-// every event that only orders work.
+// Owns an SDK event. The event is created at its first record, on the device of that stream, without timing, because it only orders work.
 class BACKEND_API Event {
  public:
   Event() = default;
@@ -28,14 +27,14 @@ class BACKEND_API Event {
   device::EventHandle event_ = nullptr;
 };
 
-// Gives a c10::Event of `index` a handle that exists; it has none of its own yet. Core lets only the guard's record do that:
-// within this call it takes the handle and records nothing.
+// Gives an existing handle to a c10::Event of `index` that has no handle yet. PyTorch sets handles only in the guard's record
+// function. During this call that function takes the offered handle and records nothing.
 BACKEND_API void adoptEvent(c10::Event& event, c10::DeviceIndex index, device::EventHandle handle);
 
-// For the guard: the handle to take, nullptr if none is offered.
+// For the guard: the offered handle, or nullptr.
 device::EventHandle takeOfferedEvent();
 
-// Makes an event on a given device whatever the current one is.
+// Creates an event on the given device, which may differ from the current device.
 BACKEND_API device::EventHandle createEventOn(c10::DeviceIndex index, bool timing);
 
 }  // namespace openreg

@@ -17,7 +17,7 @@ namespace {
 std::atomic<bool> initialized{false};
 std::atomic<bool> bad_fork{false};
 
-// A device does not survive a fork: its queues and worker threads stay with the parent.
+// A forked child cannot use the device, because queues and worker threads exist only in the parent.
 void markBadFork() {
   initialized = false;
   bad_fork = true;

@@ -7,10 +7,10 @@
 
 namespace openreg {
 
-// Random numbers of one device. The emulated device draws with PyTorch's Mersenne twister, so a device seeded with s
-// gives the numbers that the CPU gives for s; the CPU's own generator is never touched.
+// The random generator of one device. The emulated device uses PyTorch's Mersenne Twister, so with the same seed it produces
+// the CPU's numbers. It never changes the CPU's generator.
 //
-// PORTING: a chip with a counter-based generator (Philox) replaces `engine` by a seed and an offset and implements
+// PORTING: for a chip with a counter-based generator (Philox), replace `engine` by a seed and an offset, and implement
 // set_offset/get_offset.
 struct BACKEND_API GeneratorImpl final : public c10::GeneratorImpl {
   explicit GeneratorImpl(c10::DeviceIndex index, uint64_t seed = c10::detail::getNonDeterministicRandom());
@@ -27,7 +27,7 @@ struct BACKEND_API GeneratorImpl final : public c10::GeneratorImpl {
   void set_state(const c10::TensorImpl& state) override;
   c10::intrusive_ptr<c10::TensorImpl> get_state() const override;
 
-  // What a CPU kernel that runs on this device draws from. Has its own mutex, which that kernel takes.
+  // The engine for a CPU kernel that runs on this device. It has its own mutex, which the kernel locks.
   const at::Generator& engine() const {
     return engine_;
   }
@@ -38,7 +38,7 @@ struct BACKEND_API GeneratorImpl final : public c10::GeneratorImpl {
   at::Generator engine_;
 };
 
-// The generator of a device (-1: the current one), seeded at random until somebody seeds it.
+// The default generator of a device (-1: the current device). Its first seed is random.
 BACKEND_API const at::Generator& defaultGenerator(c10::DeviceIndex index = -1);
 
 BACKEND_API at::Generator createGenerator(c10::DeviceIndex index = -1);

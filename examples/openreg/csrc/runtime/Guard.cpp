@@ -33,7 +33,7 @@ void GuardImpl::setDevice(c10::Device device) const {
 }
 
 void GuardImpl::uncheckedSetDevice(c10::Device device) const noexcept {
-  if (device.index() >= 0) {  // -1 stands for the current device
+  if (device.index() >= 0) {  // -1 means the current device
     device::uncheckedSetCurrent(device.index());
   }
 }
@@ -43,7 +43,7 @@ c10::DeviceIndex GuardImpl::deviceCount() const noexcept {
 }
 
 c10::DeviceCapability GuardImpl::getDeviceCapability(c10::Device device) const {
-  // PORTING: clear the bits of the dtypes that your chip cannot hold; the emulated device holds all of them.
+  // PORTING: clear the bits of the dtypes that your chip does not support; the emulated device supports all.
   resolveDevice(device.index());
   return {};
 }
@@ -121,7 +121,7 @@ void GuardImpl::synchronizeEvent(void* event) const {
 }
 
 double GuardImpl::elapsedTime(void* start, void* end, c10::DeviceIndex /*index*/) const {
-  TORCH_CHECK(start != nullptr && end != nullptr, "both events must be recorded before the time between them can be asked for");
+  TORCH_CHECK(start != nullptr && end != nullptr, "record both events before you call elapsed_time");
   return device::elapsedTime(start, end);
 }
 

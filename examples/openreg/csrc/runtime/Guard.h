@@ -7,13 +7,13 @@
 
 namespace openreg {
 
-// What c10::DeviceGuard, c10::StreamGuard, c10::Event and torch.accelerator call for this device. An event is the SDK's
-// event handle; it is made at its first record, on the device of the stream it is recorded on.
+// The functions that c10::DeviceGuard, c10::StreamGuard, c10::Event and torch.accelerator call for this device. An event is
+// the SDK's event handle. It is created at its first record, on the device of that stream.
 struct BACKEND_API GuardImpl final : public c10::impl::DeviceGuardImplInterface {
   static constexpr c10::DeviceType static_type = kDeviceType;
 
   GuardImpl() = default;
-  // InlineDeviceGuard passes the type it was made for.
+  // InlineDeviceGuard passes its device type.
   explicit GuardImpl(c10::DeviceType type);
 
   c10::DeviceType type() const override;
@@ -46,7 +46,7 @@ struct BACKEND_API GuardImpl final : public c10::impl::DeviceGuardImplInterface 
   void recordDataPtrOnStream(const c10::DataPtr& data, const c10::Stream& stream) const override;
 };
 
-// Selects a device for a scope without virtual calls.
+// Selects a device for a scope, without virtual calls.
 using DeviceGuard = c10::impl::InlineDeviceGuard<GuardImpl>;
 
 }  // namespace openreg

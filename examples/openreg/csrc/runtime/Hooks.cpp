@@ -21,7 +21,7 @@ bool Hooks::isAvailable() const {
 
 bool Hooks::hasPrimaryContext(c10::DeviceIndex index) const {
   checkDeviceIndex(index);
-  return isInitialized();  // the device has one context for all, made with its first use
+  return isInitialized();  // all devices share one context, which the first use creates
 }
 
 c10::DeviceIndex Hooks::deviceCount() const {

@@ -6,7 +6,7 @@
 
 namespace openreg {
 
-// What ATen asks about the device outside of dispatch and guards: availability, generators, pinned memory, storage.
+// The functions that ATen calls outside of dispatch and guards: availability, generators, pinned memory, storage.
 struct BACKEND_API Hooks final : public at::PrivateUse1HooksInterface {
   void init() const override;
   bool isBuilt() const override;

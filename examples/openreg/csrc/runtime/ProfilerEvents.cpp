@@ -15,8 +15,8 @@ namespace {
 
 using torch::profiler::impl::ProfilerVoidEventStub;
 
-// How the profiler of autograd measures the device time of an operator: events that record timestamps, on the operator's stream
-// before it and after it. Without this it would subtract timestamps that nobody recorded.
+// How the profiler of autograd measures the device time of an operator: events that record timestamps, on the operator's
+// stream before it and after it. Without this class the profiler would use timestamps that were never recorded.
 struct ProfilerEvents : torch::profiler::impl::ProfilerStubs {
   void record(c10::DeviceIndex* device, ProfilerVoidEventStub* event, int64_t* cpu_ns) const override {
     const auto stream = currentStream();
@@ -24,7 +24,7 @@ struct ProfilerEvents : torch::profiler::impl::ProfilerStubs {
       *device = stream.device_index();
     }
     if (device::isCapturing(stream.handle())) {
-      return;  // nothing runs now: without events the operator has no time
+      return;  // nothing runs during a capture, so the operator gets no events and no time
     }
     const ProfilerVoidEventStub handle(createEventOn(stream.device_index(), /*timing=*/true), device::destroyEvent);
     if (cpu_ns != nullptr) {
@@ -68,7 +68,7 @@ struct ProfilerEvents : torch::profiler::impl::ProfilerStubs {
 
  private:
   [[noreturn]] static void noRanges() {
-    TORCH_CHECK_NOT_IMPLEMENTED(false, "there is no profiler of ", c10::get_privateuse1_backend(), " devices that shows ranges");
+    TORCH_CHECK_NOT_IMPLEMENTED(false, "no profiler of ", c10::get_privateuse1_backend(), " devices supports ranges");
   }
 };
 

@@ -12,8 +12,8 @@ namespace openreg {
 
 namespace {
 
-// A backward pass on each device, of views only, which no fallback policy can forbid, and of tensors without elements, because
-// the device's memory may be full.
+// Runs a backward pass on each device. It uses only views, because every fallback policy allows them, and tensors without
+// elements, because the device's memory may be full.
 void passThroughAutogradThreads() {
   for (c10::DeviceIndex i = 0; i < deviceCount(); ++i) {
     const c10::TensorOptions options(c10::Device(kDeviceType, i));
@@ -28,8 +28,8 @@ void settleAutogradThreads() {
   if (!isInitialized()) {
     return;
   }
-  // An autograd thread takes one pass after the other: when it has run this one, it is done with those before. This one
-  // holds nothing of Python, because a new thread has no modes and no context to hand on.
+  // An autograd thread runs one pass after the other: when it has run this pass, it has released the earlier passes. This
+  // pass holds no Python objects, because a new thread has no modes and no context.
   std::exception_ptr error;
   std::thread([&error] {
     try {

@@ -4,9 +4,9 @@
 
 namespace openreg {
 
-// Waits until PyTorch's autograd threads, of which each device has one, have let go of the backward passes that they ran.
-// They hold Python objects for a moment after such a pass has returned, and one that drops them while the interpreter
-// shuts down aborts the process. To be called at exit, without the GIL. Does nothing if no device was used.
+// Waits until PyTorch's autograd threads (one for each device) have released the backward passes that they ran. Such a thread
+// keeps Python objects briefly after a pass has returned. If it releases them while the interpreter shuts down, the process
+// aborts. Must be called at exit, without the GIL. Does nothing if no device was used.
 BACKEND_API void settleAutogradThreads();
 
 }  // namespace openreg

@@ -17,7 +17,7 @@ constexpr size_t kStreamsPerPriority = 32;
 constexpr int kMaxPriorities = 4;
 constexpr size_t kMaxDevices = 128;  // c10::DeviceIndex is an int8_t
 
-// Streams are never destroyed: tensors, events and other threads may refer to them until the process ends.
+// Streams are never destroyed, because tensors, events and other threads may refer to them until the process ends.
 class DeviceStreams {
  public:
   device::StreamHandle defaultHandle(c10::DeviceIndex index) {
@@ -60,7 +60,7 @@ DeviceStreams& streamsOf(c10::DeviceIndex index) {
   return all[index];
 }
 
-// Highest priority that both the device and the id's encoding know, as a positive slot number.
+// The highest priority that both the device and the encoding of ids support, as a positive slot number.
 int greatestSlot() {
   static const int slot = std::min(-device::priorityRange().greatest, kMaxPriorities - 1);
   return slot;

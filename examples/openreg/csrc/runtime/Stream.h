@@ -7,13 +7,13 @@
 
 namespace openreg {
 
-// A c10::Stream that is known to be one of this backend's, with its SDK handle.
+// A c10::Stream of this backend, with its SDK handle.
 //
-// Stream ids: 0 is the device's default stream, negative ids name a stream of the pool, and a positive id is the handle
-// of a stream that somebody else created ("external").
+// Stream ids: 0 is the device's default stream, a negative id is a stream of the pool, and a positive id is the handle of an external
+// stream, which another library created.
 class BACKEND_API Stream {
  public:
-  // Raises if `stream` belongs to another device type.
+  // Raises an error if `stream` belongs to another device type.
   explicit Stream(c10::Stream stream);
 
   operator c10::Stream() const {
@@ -35,7 +35,7 @@ class BACKEND_API Stream {
     return stream_ != other.stream_;
   }
 
-  // The SDK's stream. Created on first use, alive until the process ends.
+  // The SDK's stream. It is created at its first use and exists until the process ends.
   device::StreamHandle handle() const;
 
   bool query() const;
@@ -48,18 +48,18 @@ class BACKEND_API Stream {
 
 BACKEND_API Stream defaultStream(c10::DeviceIndex index = -1);
 
-// One of a fixed number of streams per device and priority, handed out in turn. Never the default stream. A lower
-// number is served first; a priority outside of the device's range is clamped to it.
+// Returns one of a fixed number of streams for each device and priority, in rotation; never the default stream. Work of a
+// lower priority number runs first. A priority outside the device's range is clamped.
 BACKEND_API Stream streamFromPool(int priority, c10::DeviceIndex index = -1);
 
-// Wraps a stream made by the SDK outside of PyTorch. It stays the caller's to destroy.
+// Wraps an SDK stream that another library created. The caller remains responsible for destroying it.
 BACKEND_API Stream streamFromExternal(device::StreamHandle handle, c10::DeviceIndex index);
 
 // The calling thread's current stream of a device (-1: the current device).
 BACKEND_API Stream currentStream(c10::DeviceIndex index = -1);
 BACKEND_API void setCurrentStream(Stream stream);
 
-// id() and handle() of the current stream without building a Stream: every operator needs them.
+// id() and handle() of the current stream without creating a Stream, because every operator needs them.
 BACKEND_API c10::StreamId currentStreamId(c10::DeviceIndex index);
 BACKEND_API device::StreamHandle currentStreamHandle(c10::DeviceIndex index);
 

@@ -9,11 +9,11 @@
 
 namespace openreg {
 
-// Named yes-or-no facts about a tensor that shape, dtype and strides do not tell. torch.save and pickle keep them, and
-// detach() copies them; views, operators and copy.deepcopy give tensors without. In Python they are
-// torch._utils.get_tensor_metadata and set_tensor_metadata. The emulated device needs none itself.
+// Named boolean properties of a tensor beyond shape, dtype and strides. torch.save and pickle save them, and detach() copies
+// them; views, operators and copy.deepcopy return tensors without flags. In Python they are torch._utils.get_tensor_metadata
+// and set_tensor_metadata. The emulated device uses none.
 //
-// PORTING: note here that a tensor is in a layout of the chip's own, so that a file of it is not read as an ordinary one.
+// PORTING: if your chip has its own tensor layouts, flag such tensors here, so that a saved file is not loaded as an ordinary tensor.
 using TensorFlags = std::unordered_map<std::string, bool>;
 
 // Empty if the tensor has none.

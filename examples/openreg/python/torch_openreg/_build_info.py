@@ -1,4 +1,4 @@
-"""The names and versions that this package was made for. CMake refuses to build against another torch."""
+"""The names of this package and its release of torch. CMake refuses to build with another release."""
 
 VENDOR_NAME = "OpenReg"
 DEVICE_NAME = "openreg"

@@ -1,4 +1,4 @@
-"""What must not be in a graph, and is not seen by the device because the host does it."""
+"""Refuses optimizer steps in a graph capture that count on the host, because the device cannot detect them."""
 
 from typing import Any
 
@@ -9,9 +9,9 @@ from ._build_info import DEVICE_NAME
 
 
 def watch_optimizers() -> None:
-    """Have ``step()`` raise in a capture if it counts on the host, which a replay would not do.
+    """Make ``step()`` raise an error in a capture if it counts on the host, because a replay would not count.
 
-    Core's optimizers do so themselves, but for the devices that they know by name.
+    PyTorch's optimizers raise this error only for the devices that they know by name.
     """
     register_optimizer_step_pre_hook(_refuse_steps_on_the_host)
 
@@ -29,5 +29,5 @@ def _refuse_steps_on_the_host(optimizer: torch.optim.Optimizer, args: Any, kwarg
             ):
                 raise RuntimeError(
                     f"{type(optimizer).__name__}.step() cannot be captured into a graph: it counts its steps on the host, "
-                    "so each replay would repeat the step of the capture. Make the optimizer with capturable=True or fused=True."
+                    "so each replay would repeat the captured step. Create the optimizer with capturable=True or fused=True."
                 )

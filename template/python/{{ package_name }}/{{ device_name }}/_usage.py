@@ -1,4 +1,4 @@
-"""What is known of the calls of operators without a kernel of the device's own."""
+"""Statistics of the calls of operators without a native kernel."""
 
 from typing import TypedDict, cast
 
@@ -8,7 +8,7 @@ from .. import _C
 
 
 class SeenTensor(TypedDict):
-    """A tensor among the arguments of a call. A nested tensor has no shape."""
+    """A tensor argument of a call. A nested tensor has no shape."""
 
     argument: str
     dtype: torch.dtype
@@ -34,7 +34,7 @@ class OperatorUsage(TypedDict):
 
 
 def usage() -> dict[str, OperatorUsage]:
-    """Return what is known of each operator that ran without a kernel of its own, by name, the most frequent first.
+    """Return the statistics of each operator that ran without a native kernel, by name, the most frequent first.
 
     The operators and their calls are those of ``fallback_counts``. Calls that the policy refused are counted as well;
     they take no time.

@@ -1,4 +1,4 @@
-"""What a user may write for a device, turned into an index."""
+"""Converts the forms of a device argument to an index."""
 
 from typing import TypeAlias
 
@@ -11,7 +11,7 @@ DeviceLike: TypeAlias = int | str | torch.device | None
 
 
 def _get_device_index(device: DeviceLike, optional: bool = False) -> int:
-    """Return the index that `device` names, without checking that the device exists.
+    """Return the index of `device`, without checking that the device exists.
 
     Core calls this by name when it loads a checkpoint, and has better advice than we on an index out of range.
     None and a device without an index mean the current device if `optional`, else they raise ValueError.
@@ -32,7 +32,7 @@ def _get_device_index(device: DeviceLike, optional: bool = False) -> int:
 
 
 def existing_index(device: DeviceLike = None) -> int:
-    """Return the index of an existing device; None is the current one. Raises AcceleratorError if it is not there."""
+    """Return the index of a device; None is the current device. Raises AcceleratorError if it does not exist."""
     index = _get_device_index(device, optional=True)
     if not 0 <= index < _C._get_device_count():
         _C._throw_no_such_device(str(index))

@@ -1,4 +1,4 @@
-"""Mixed precision: the classes of ``torch.amp`` with this device filled in."""
+"""Mixed precision: the classes of ``torch.amp`` for this device."""
 
 from functools import partial
 from typing import Any
@@ -19,7 +19,7 @@ def get_amp_supported_dtype() -> list[torch.dtype]:
 
 
 def is_autocast_available() -> bool:
-    """Return whether ``torch.autocast`` knows this device."""
+    """Return whether ``torch.autocast`` supports this device."""
     return torch.amp.is_autocast_available(DEVICE_NAME)
 
 

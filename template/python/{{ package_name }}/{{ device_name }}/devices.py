@@ -1,4 +1,4 @@
-"""Which devices there are, which one is current, and what they can do."""
+"""Devices: their number, their properties, and the current device."""
 
 from typing import Any
 
@@ -10,11 +10,11 @@ from ._utils import DeviceLike, existing_index
 
 
 def init() -> None:
-    """Initialise the devices now, rather than at the first use. Raises RuntimeError in a forked child."""
+    """Initialize the devices now instead of at their first use. Raises RuntimeError in a forked child."""
     _C._init()
 
 
-# Core calls this one by name, before it makes the first tensor on the device.
+# PyTorch calls this name before it creates the first tensor on the device.
 _lazy_init = init
 
 
@@ -24,17 +24,17 @@ def is_initialized() -> bool:
 
 
 def _is_in_bad_fork() -> bool:
-    """Return whether this process was forked from one that had used the devices, and so cannot use them itself."""
+    """Return whether this process was forked from a process that had used the devices, and so cannot use them."""
     return _C._is_in_bad_fork()
 
 
 def is_available() -> bool:
-    """Return whether there is a device. Does not initialise it."""
+    """Return whether there is a device, without initializing it."""
     return _C._get_device_count() > 0
 
 
 def device_count() -> int:
-    """Return the number of devices. Does not initialise them."""
+    """Return the number of devices, without initializing them."""
     return _C._get_device_count()
 
 
@@ -49,26 +49,26 @@ def set_device(device: DeviceLike) -> None:
 
 
 def synchronize(device: DeviceLike = None) -> None:
-    """Wait until all streams of `device` have done their work. None is the current device."""
+    """Wait until all streams of `device` have finished their work. None means the current device."""
     torch.accelerator.synchronize(existing_index(device))
 
 
 class device(torch.accelerator.device_index):
-    """Context manager that makes `device` the current one. None changes nothing."""
+    """Context manager that makes `device` the current device. None changes nothing."""
 
     def __init__(self, device: DeviceLike) -> None:
         super().__init__(None if device is None else existing_index(device))
 
 
 class device_of(device):
-    """Context manager that makes the device of a tensor or storage current. Objects elsewhere change nothing."""
+    """Context manager that makes the device of a tensor or storage current. Other objects change nothing."""
 
     def __init__(self, obj: torch.Tensor | torch.UntypedStorage | torch.TypedStorage) -> None:
         super().__init__(obj.device if obj.device.type == DEVICE_NAME else None)
 
 
 def get_device_properties(device: DeviceLike = None) -> _C._DeviceProperties:
-    """Return name, version and sizes of `device`. Memory is in bytes."""
+    """Return the name, the version and the sizes of `device`; memory in bytes."""
     return _C._get_device_properties(existing_index(device))
 
 
@@ -89,6 +89,6 @@ def can_device_access_peer(device: DeviceLike, peer_device: DeviceLike) -> bool:
 
 
 def is_bf16_supported(including_emulation: bool = True) -> bool:
-    """Return whether tensors of dtype bfloat16 can be made and computed with."""
+    """Return whether the device supports tensors of dtype bfloat16."""
     capability: dict[str, Any] = torch.accelerator.get_device_capability(current_device())
     return torch.bfloat16 in capability["supported_dtypes"]

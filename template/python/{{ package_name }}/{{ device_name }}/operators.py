@@ -1,4 +1,4 @@
-"""How operators run on the device, and which ones ran without a kernel of its own: the list of kernels still to write."""
+"""How operators run on the device, and which operators ran without a native kernel: the list of kernels to write."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -28,13 +28,13 @@ def set_fallback_policy(policy: Policy, warn: bool = False) -> None:
 
 
 def get_fallback_policy() -> Policy:
-    """Return the policy in force."""
+    """Return the present policy."""
     return _C._get_fallback_policy()[0]
 
 
 @contextmanager
 def fallback_policy(policy: Policy, warn: bool = False) -> Iterator[None]:
-    """Set the policy for a ``with`` block. It holds for all threads, not only for the one that enters the block."""
+    """Set the policy during a ``with`` block, for all threads."""
     before = _C._get_fallback_policy()
     set_fallback_policy(policy, warn)
     try:
@@ -44,7 +44,7 @@ def fallback_policy(policy: Policy, warn: bool = False) -> Iterator[None]:
 
 
 def set_operator_policy(operator: str | OpOverload[..., Any], policy: Policy | None) -> None:
-    """Choose how one operator runs, whatever the policy of the others. None takes the choice back.
+    """Set the policy of one operator, which takes precedence over the general policy. None removes it.
 
     The operator is an overload, such as ``torch.ops.aten.add.Tensor``, or its name, such as ``"aten::add.Tensor"``.
     Raises ValueError if there is no such operator.
@@ -53,22 +53,22 @@ def set_operator_policy(operator: str | OpOverload[..., Any], policy: Policy | N
 
 
 def get_operator_policy(operator: str | OpOverload[..., Any]) -> Policy | None:
-    """Return the policy that was chosen for one operator, or None if that of the process holds for it."""
+    """Return the operator's own policy, or None if the general policy applies."""
     return _C._get_operator_policies().get(_name(operator))
 
 
 def fallback_counts() -> dict[str, int]:
-    """Return how often each operator ran without a kernel of its own, by name, the most frequent first."""
+    """Return how often each operator ran without a native kernel, by name, the most frequent first."""
     return dict(_C._fallback_counts())
 
 
 def reset_fallback_counts() -> None:
-    """Count from zero again, and forget what ``usage`` tells."""
+    """Reset the counts and the statistics of ``usage``."""
     _C._reset_fallback_counts()
 
 
 def _name(operator: str | OpOverload[..., Any]) -> str:
-    """Return the dispatcher's name of `operator`, after a check that it exists."""
+    """Return the dispatcher's name of `operator`. Raises ValueError if it does not exist."""
     text = operator.name() if isinstance(operator, OpOverload) else operator
     full = text if "::" in text else f"aten::{text}"
     name, _, overload = full.partition(".")

@@ -11,8 +11,8 @@
 
 #include "aten/native/Pointwise.h"
 
-// Style: DispatchStub. PyTorch's `abs` does everything but the arithmetic (shapes, dtypes, complex to real); the kernel
-// for this device is hooked into its stub.
+// Style: dispatch stub. PyTorch's `abs` handles shapes, dtypes and complex numbers; the kernel of this device, registered
+// with its stub, only does the arithmetic.
 namespace openreg::native {
 namespace {
 
@@ -48,7 +48,7 @@ TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
 
 namespace at::native {
 
-// Registered in PyTorch's namespace because the macro needs to be there.
+// Registered in PyTorch's namespace, because the macro requires it.
 REGISTER_PRIVATEUSE1_DISPATCH(abs_stub, &openreg::native::absKernel)
 
 }  // namespace at::native

@@ -13,9 +13,9 @@
 #include "device/Launch.h"
 #include "runtime/Stream.h"
 
-// Style: custom operator. Schema, device kernel and Meta function (shapes only, for torch.compile and fake tensors) are
-// here, its gradient in BiasReluAutograd.cpp. The kernel is launched with a block of arguments that hold device
-// addresses, as a real one would be.
+// Style: custom operator. This file has the schema, the device's kernel and the Meta kernel (it only computes shapes, for
+// torch.compile and fake tensors); BiasReluAutograd.cpp has the gradient. Like a real kernel, the kernel is launched with a
+// block of arguments that holds device addresses.
 namespace openreg::native {
 namespace {
 
@@ -28,7 +28,7 @@ struct BiasReluArguments {
   int64_t columns;
 };
 
-// PORTING: the device's code. A real kernel takes the same block of arguments, and the addresses in it as they are.
+// PORTING: replace this by the device's code. A real kernel takes the same block of arguments, and uses its addresses without conversion.
 template <class T>
 void biasReluKernel(const BiasReluArguments<T>& arguments) {
   const T* input = device::toKernelAddress(arguments.input);
@@ -72,7 +72,7 @@ at::Tensor biasRelu(const at::Tensor& input, const at::Tensor& bias) {
       device::launch<BiasReluArguments<scalar_t>, &biasReluKernel<scalar_t>>(arguments, stream);
       return;
     }
-    // The device cannot run the host's code: on copies in host memory, until there is a kernel.
+    // The device cannot run the host's code. Until you write a kernel, this computes on copies in host memory.
     fallback::Call call;
     arguments.input = call.alias(packed_input).template const_data_ptr<scalar_t>();
     arguments.bias = call.alias(packed_bias).template const_data_ptr<scalar_t>();
@@ -95,7 +95,7 @@ std::tuple<at::Tensor, at::Tensor> biasReluBackward(const at::Tensor& grad, cons
 
 TORCH_LIBRARY(openreg, m) {
   m.def("bias_relu(Tensor input, Tensor bias) -> Tensor");
-  // One kernel for all devices, made of operators that have gradients themselves: so this one has a gradient, too.
+  // One kernel for all devices. It is composed of operators with gradients, so it has a gradient too.
   m.def("bias_relu_backward(Tensor grad, Tensor output) -> (Tensor, Tensor)", TORCH_FN(biasReluBackward));
 }
 

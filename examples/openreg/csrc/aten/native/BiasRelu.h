@@ -7,7 +7,7 @@ namespace openreg::native {
 // relu(input + bias): input of shape (..., C), bias of shape (C,); both float32, float64, float16 or bfloat16.
 at::Tensor biasRelu(const at::Tensor& input, const at::Tensor& bias);
 
-// The same made of operators that PyTorch knows, for the transforms of torch.func.
+// The same, composed of PyTorch's operators, for the transforms of torch.func.
 at::Tensor composedBiasRelu(const at::Tensor& input, const at::Tensor& bias);
 
 // Gradients of input and bias from the gradient of the output and the output itself.

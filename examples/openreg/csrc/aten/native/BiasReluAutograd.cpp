@@ -5,14 +5,14 @@
 
 #include "aten/native/BiasRelu.h"
 
-// Style: torch::autograd::Function in C++, the gradient of a custom operator.
+// Style: gradient of a custom operator, as a torch::autograd::Function in C++.
 namespace openreg::native {
 namespace {
 
 using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
 
-// Goes through the dispatcher, so that modes, Meta tensors and functional transforms see the operator.
+// Calls the dispatcher, so that modes, Meta tensors and functional transforms handle the operator.
 template <class Signature, class... Args>
 auto callOperator(const char* name, const Args&... args) {
   return c10::Dispatcher::singleton().findSchemaOrThrow(name, "").typed<Signature>().call(args...);
@@ -34,7 +34,7 @@ struct BiasRelu : torch::autograd::Function<BiasRelu> {
 };
 
 at::Tensor biasReluAutograd(const at::Tensor& input, const at::Tensor& bias) {
-  // torch.func refuses torch::autograd::Function: its transforms would not see what is behind it.
+  // torch.func refuses torch::autograd::Function, because its transforms cannot see the operators in it.
   const bool transformed = c10::impl::tls_is_dispatch_key_included(c10::DispatchKey::FuncTorchDynamicLayerBackMode);
   return transformed ? composedBiasRelu(input, bias) : BiasRelu::apply(input, bias);
 }
@@ -46,7 +46,7 @@ TORCH_LIBRARY_IMPL(openreg, AutogradPrivateUse1, m) {
 }
 
 TORCH_LIBRARY_IMPL(openreg, FuncTorchBatched, m) {
-  m.impl("bias_relu", TORCH_FN(composedBiasRelu));  // else vmap calls the kernel once for each element of the batch
+  m.impl("bias_relu", TORCH_FN(composedBiasRelu));  // otherwise vmap would call the kernel once for each element of the batch
 }
 
 }  // namespace openreg::native

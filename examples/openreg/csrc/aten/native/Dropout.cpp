@@ -6,13 +6,13 @@
 #include <ATen/ops/zeros_like.h>
 #include <torch/library.h>
 
-// native_dropout takes no generator, so PyTorch's CPU kernel would draw from the CPU's. Composed of an operator that
-// draws from the device's.
+// native_dropout has no generator argument, so PyTorch's CPU kernel would use the CPU's generator. Therefore it is composed
+// of an operator that uses the device's generator.
 namespace openreg {
 namespace {
 
 // Returns the output and the mask of kept elements (bool).
-// PORTING: replace by a fused kernel that draws from your device's generator.
+// PORTING: replace this by a fused kernel that uses your device's generator.
 std::tuple<at::Tensor, at::Tensor> nativeDropout(const at::Tensor& input, double p, std::optional<bool> train) {
   if (input.numel() == 0 || !train.value_or(true)) {
     return {input.clone(), at::ones_like(input, at::kBool)};

@@ -4,8 +4,8 @@
 #include "fallback/OperatorInfo.h"
 #include "fallback/Boxed.h"
 
-// Style: fallback of a single operator. These run on the host whatever the general policy is, with copies: matrix
-// decompositions are what a chip leaves to the host for longest.
+// Style: fallback of a single operator. These operators run on copies in host memory under every policy. They are matrix
+// decompositions, because most chips get kernels for these last.
 namespace openreg::native {
 namespace {
 
@@ -19,7 +19,7 @@ void runAlwaysOnHost(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
 
 }  // namespace
 
-// PORTING: add what your chip leaves to the host; take an operator off the list once the device has a kernel for it.
+// PORTING: add the operators that your chip always leaves to the host. Remove an operator when the device has a kernel for it.
 TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
   m.impl("linalg_eig", torch::CppFunction::makeFromBoxedFunction<&runAlwaysOnHost>());
   m.impl("linalg_lstsq", torch::CppFunction::makeFromBoxedFunction<&runAlwaysOnHost>());

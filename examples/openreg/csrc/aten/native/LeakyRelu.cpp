@@ -6,8 +6,8 @@
 #include "aten/native/Pointwise.h"
 #include "aten/native/Structured.h"
 
-// Style: structured kernel. PyTorch's meta function checks the arguments and shapes the output; one body serves the
-// functional, the in-place and the out variant.
+// Style: structured kernel. PyTorch's meta function checks the arguments and computes the shape of the output; one body
+// implements the functional, the in-place and the out variant.
 namespace openreg::native {
 namespace {
 

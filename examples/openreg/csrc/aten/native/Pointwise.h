@@ -27,7 +27,7 @@ struct PointwiseArguments {
   std::array<char*, kOperands> data;  // device addresses
 };
 
-// Apart from the rest, with its pointers as arguments, so that the compiler vectorises it.
+// A separate function with its pointers as arguments, so that the compiler vectorizes it.
 template <class Function, class Out, class... In>
 void applyContiguous(Function function, int64_t count, Out* out, const In*... in) {
   for (int64_t n = 0; n < count; ++n) {
@@ -35,7 +35,7 @@ void applyContiguous(Function function, int64_t count, Out* out, const In*... in
   }
 }
 
-// `count` elements of one row. `data` holds addresses of the host's.
+// Computes `count` elements of one row. `data` holds host addresses.
 template <class Out, class... In, class Function>
 void applyRow(Function function, char* const* data, const int64_t* strides, int64_t count) {
   const auto apply = [&]<size_t... I>(std::index_sequence<I...>) {
@@ -52,7 +52,7 @@ void applyRow(Function function, char* const* data, const int64_t* strides, int6
   apply(std::index_sequence_for<In...>());
 }
 
-// The elements from `begin` to `end`, counted over all dimensions.
+// Computes the elements from `begin` to `end`, counted over all dimensions.
 template <class Arguments, class Out, class... In>
 void applyRange(const Arguments& arguments, int64_t begin, int64_t end) {
   while (begin < end) {
@@ -74,7 +74,7 @@ void applyRange(const Arguments& arguments, int64_t begin, int64_t end) {
   }
 }
 
-// The device's code: all of it may run later and on another thread than its launch.
+// The device's code. It may run after the launch has returned, and on another thread.
 template <class Arguments, class Out, class... In>
 void pointwiseKernel(const Arguments& arguments) {
   int64_t count = 1;
@@ -84,7 +84,7 @@ void pointwiseKernel(const Arguments& arguments) {
   at::parallel_for(0, count, at::internal::GRAIN_SIZE, [&](int64_t begin, int64_t end) { applyRange<Arguments, Out, In...>(arguments, begin, end); });
 }
 
-// The same on this thread, on what emulation gives for the operands: for what no launch can do.
+// The same on this thread, on the aliases of emulation, for operands that cannot be launched.
 template <class Out, class... In, class Function>
 void applyOnHost(at::TensorIteratorBase& iterator, Function function) {
   constexpr size_t kOperands = sizeof...(In) + 1;
@@ -109,15 +109,15 @@ void applyOnHost(at::TensorIteratorBase& iterator, Function function) {
 // Launches `function` for each element of the iterator: operand 0 is written, the others are read. All operands have the
 // dtypes of the function's result and arguments. The function is copied into the kernel's arguments.
 //
-// PORTING: this is where your element-wise kernel launch goes; what uses it only says what happens to one element.
+// PORTING: launch your element-wise kernels here. The callers only define the computation of one element.
 template <class Out, class... In, class Function>
 void launchPointwise(at::TensorIteratorBase& iterator, Function function) {
   using Arguments = PointwiseArguments<Function, sizeof...(In) + 1>;
   if (iterator.numel() == 0) {
     return;
   }
-  // More dimensions than fit into the arguments, although PyTorch has merged what can be merged; or a device that cannot run
-  // the host's code: not queued, but in its turn.
+  // The operands have more dimensions than the arguments can hold, even after PyTorch merged dimensions, or the device cannot
+  // run the host's code. The calling thread then computes, in the order of the stream.
   if (iterator.ndim() > Arguments::kMaxDimensions || !device::hasKernelAddresses()) [[unlikely]] {
     applyOnHost<Out, In...>(iterator, function);
     return;

@@ -5,9 +5,8 @@
 #include <ATen/ops/tanh.h>
 #include <torch/library.h>
 
-// LSTM and GRU cells. PyTorch asks for them fused on this device and has no other way, so they are composed here of
-// operators that the device has.
-// PORTING: replace by fused kernels if recurrent networks matter to you; `workspace` is yours to define.
+// LSTM and GRU cells. PyTorch always calls the fused cells on this device, so they are composed here of operators that the device has.
+// PORTING: replace these by fused kernels if you need fast recurrent networks; you define the content of `workspace`.
 namespace openreg {
 namespace {
 

@@ -13,16 +13,16 @@
 #include "fallback/Boxed.h"
 #include "fallback/Unboxed.h"
 
-// Bodies for kernels that wait for the device's own code: PyTorch's CPU kernel, launched in its turn on the stream, on
-// aliases of device memory. The operator counts as the device's, so no fallback policy applies to it.
+// Bodies for kernels without the device's own code yet. They run PyTorch's CPU kernel in the order of the stream, on aliases
+// of device memory. The operator counts as native, so no fallback policy applies to it.
 namespace openreg::native {
 
-// An argument as a kernel has it, in the type that the operator's schema gives it.
+// Converts an argument of a kernel to the type in the operator's schema.
 template <class T, class Given>
 decltype(auto) adapt(const Given& argument) {
   using Wanted = std::remove_cvref_t<T>;
   if constexpr (std::is_same_v<T, at::Tensor&>) {
-    return const_cast<at::Tensor&>(argument);  // NOLINT: structured kernels get their output as a constant
+    return const_cast<at::Tensor&>(argument);  // NOLINT: structured kernels get their output as a const reference
   } else if constexpr (std::is_same_v<Wanted, Given>) {
     return (argument);
   } else if constexpr (std::is_same_v<Wanted, c10::SymIntArrayRef>) {
@@ -38,7 +38,7 @@ decltype(auto) adapt(const Given& argument) {
   }
 }
 
-// Part of a graph, if the stream is being captured.
+// Records the call into a graph if the stream is being captured.
 inline void runReferenceBoxed(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
   const auto& info = operatorInfo(op);
   if (!captureInstead(op, info, stack)) {
@@ -61,14 +61,14 @@ struct Reference<Op, R(Args...)> {
   }
 };
 
-// Runs PyTorch's CPU kernel for `Op` (one of at::_ops) with a kernel's own arguments.
+// Runs PyTorch's CPU kernel for `Op` (one of at::_ops) with the arguments of a kernel.
 template <class Op, class... Given>
 decltype(auto) runReference(const Given&... given) {
   return Reference<Op>::call(given...);
 }
 
-// Whether all operands of an element-wise kernel are of one real floating-point type and on the device: numbers may be on
-// the host, and PyTorch converts among dtypes for the CPU only.
+// Whether all operands of an element-wise kernel are on the device and have one real floating-point dtype. Numbers may be on
+// the host, and PyTorch converts between dtypes only for the CPU.
 inline bool hasPlainOperands(const at::TensorIteratorBase& iterator) {
   const auto dtype = iterator.dtype(0);
   for (int i = 0; i < iterator.ntensors(); ++i) {
@@ -79,7 +79,7 @@ inline bool hasPlainOperands(const at::TensorIteratorBase& iterator) {
   return dtype == at::kDouble || dtype == at::kFloat || dtype == at::kHalf || dtype == at::kBFloat16;
 }
 
-// Tells autograd of a write to each tensor of a list, which PyTorch leaves to the kernels: it does so itself for single ones.
+// Tells autograd about a write to each tensor of a list. PyTorch does this for single tensors, but not for lists.
 inline void noteWrites(at::TensorList tensors) {
   for (const auto& tensor : tensors) {
     if (!tensor.is_inference()) {
@@ -88,7 +88,7 @@ inline void noteWrites(at::TensorList tensors) {
   }
 }
 
-// What no factory function of this device can make.
+// Raises an error for options that no factory function of this device supports.
 inline void checkFactoryOptions(std::optional<c10::Layout> layout, std::optional<bool> pin_memory) {
   TORCH_CHECK_NOT_IMPLEMENTED(layout.value_or(c10::kStrided) == c10::kStrided, "this device has no tensors of layout ", *layout, " yet");
   TORCH_CHECK(!pin_memory.value_or(false), "Only dense CPU tensors can be pinned");

@@ -11,12 +11,12 @@
 
 #include "runtime/Guard.h"
 
-// Structured kernels out of PyTorch's tree. `Kernel` derives from one of PyTorch's at::meta::structured_X and adds
-// `void impl(args..., const at::Tensor& out)`; meta() checks the arguments and says what the output looks like, and the
-// three variants below differ only in where that output comes from.
+// Structured kernels outside PyTorch's tree. `Kernel` derives from one of PyTorch's at::meta::structured_X and adds `void
+// impl(args..., const at::Tensor& out)`. meta() checks the arguments and computes the properties of the output. The three
+// variants below differ only in how they get the output.
 namespace openreg::native {
 
-// Tells a kernel that iterates over its operands about its output. The others only have the output made.
+// Passes the output to a kernel that iterates over its operands. For other kernels the output is only created.
 template <class Kernel>
 void tellIterator(Kernel& kernel, int64_t index, c10::IntArrayRef sizes, c10::IntArrayRef strides, at::TensorOptions options) {
   if constexpr (std::is_base_of_v<at::TensorIteratorBase, Kernel>) {
@@ -24,7 +24,7 @@ void tellIterator(Kernel& kernel, int64_t index, c10::IntArrayRef sizes, c10::In
   }
 }
 
-// The functional variant: a new tensor.
+// The functional variant creates a new tensor.
 template <class Kernel>
 struct Functional final : Kernel {
   void set_output_strided(int64_t index, c10::IntArrayRef sizes, c10::IntArrayRef strides, at::TensorOptions options) override {
@@ -42,7 +42,7 @@ struct Functional final : Kernel {
   std::optional<DeviceGuard> guard;
 };
 
-// The out and in-place variants: the caller's tensor, resized if it is an out argument.
+// The out and in-place variants use the caller's tensor; an out argument is resized.
 template <class Kernel, bool kResize>
 struct Into final : Kernel {
   explicit Into(at::Tensor& target) : output(target) {}
@@ -56,7 +56,7 @@ struct Into final : Kernel {
         output.as_strided_(sizes, strides);
       }
     } else {
-      TORCH_CHECK(output.sizes() == sizes, "an in-place operation cannot give its tensor of shape ", output.sizes(), " the shape ", sizes);
+      TORCH_CHECK(output.sizes() == sizes, "an in-place operator cannot change the shape of its tensor from ", output.sizes(), " to ", sizes);
     }
     tellIterator<Kernel>(*this, index, sizes, strides, options);
   }

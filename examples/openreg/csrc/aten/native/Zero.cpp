@@ -5,7 +5,7 @@
 #include "device/Memory.h"
 #include "runtime/Stream.h"
 
-// Style: TORCH_LIBRARY_IMPL, the plain one. A function with the operator's C++ signature that calls the SDK.
+// Style: TORCH_LIBRARY_IMPL with a plain function. The function has the operator's C++ signature and calls the SDK.
 namespace openreg::native {
 namespace {
 

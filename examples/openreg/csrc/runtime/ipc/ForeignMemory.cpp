@@ -23,11 +23,11 @@ struct Registry {
   std::map<void*, std::string> exported;
 
   static Registry& instance() {
-    static auto& registry = *new Registry;  // tensors may outlive every static object
+    static auto& registry = *new Registry;  // never destroyed, because tensors may outlive every static object
     return registry;
   }
 
-  // Null if the handle is not this process's, or its memory was freed meanwhile.
+  // Null if another process created the handle, or if its memory was freed.
   void* ownBase(const std::string& handle) const {
     for (const auto& [base, own] : exported) {
       if (own == handle) {
@@ -48,7 +48,7 @@ std::string exportAllocation(void* base) {
 
 ForeignMemory::ForeignMemory(c10::DeviceIndex device, std::string handle) : ForeignMemory(std::move(handle)) {
   const auto info = device::pointerInfo(base_);
-  TORCH_CHECK_VALUE(info.device == device, "this message from another process names device ", static_cast<int>(device), " for memory of device ", info.device, "; it was altered on its way");
+  TORCH_CHECK_VALUE(info.device == device, "this message from another process names device ", static_cast<int>(device), " for memory of device ", info.device, "; the message was altered");
   size_ = info.size;
 }
 
@@ -75,7 +75,7 @@ ForeignMemory::ForeignMemory(std::string handle) : handle_(std::move(handle)) {
 
 void* ForeignMemory::at(size_t offset, size_t nbytes) const {
   TORCH_CHECK_VALUE(
-      nbytes <= size_ && offset <= size_ - nbytes, "this message from another process names ", nbytes, " bytes at offset ", offset, " of an allocation of ", size_, " bytes; it was altered on its way");
+      nbytes <= size_ && offset <= size_ - nbytes, "this message from another process names ", nbytes, " bytes at offset ", offset, " of an allocation of ", size_, " bytes; the message was altered");
   return static_cast<char*>(base_) + offset;
 }
 

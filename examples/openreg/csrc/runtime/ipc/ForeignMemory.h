@@ -7,23 +7,23 @@
 
 namespace openreg {
 
-// Allocations that this process shares with others, by the handles that name them.
+// Allocations that this process shares with other processes, by their handles.
 
 // The handle of the device allocation that starts at `base`.
 std::string exportAllocation(void* base);
 
-// The memory behind a handle. It is opened once however many use it, and closed when the last of them is done. A handle that
-// this process made itself gives its own memory.
+// The memory of a handle. It is opened once for all users, and closed when the last user releases it. A handle that this
+// process created refers to its own memory.
 class ForeignMemory {
  public:
-  // Raises if the memory is of another device.
+  // Raises an error if the memory belongs to another device.
   ForeignMemory(c10::DeviceIndex device, std::string handle);
   ~ForeignMemory();  // may wait for the device
   ForeignMemory(const ForeignMemory&) = delete;
   ForeignMemory& operator=(const ForeignMemory&) = delete;
 
-  // The address at an offset from which on there are `nbytes`. Raises if the allocation does not hold them: they are numbers out
-  // of a message.
+  // Returns the address of `nbytes` bytes at an offset. Raises an error if they exceed the allocation, because the numbers
+  // come from a message that may have been altered.
   void* at(size_t offset, size_t nbytes) const;
   const std::string& handle() const {
     return handle_;

@@ -11,7 +11,7 @@
 namespace openreg {
 namespace {
 
-// What a received storage holds on to. The lease comes first, so that it goes back after the memory was closed.
+// The resources of a received storage. The lease is the first member, so it is returned after the memory is closed.
 struct Received {
   c10::DeviceIndex device;
   Lease lease;
@@ -25,10 +25,10 @@ struct Received {
   static void free(void* context) {
     const std::unique_ptr<Received> self(static_cast<Received*>(context));
     try {
-      // The sender may use the memory for something else at once.
+      // After this the sender may reuse the memory at once.
       synchronizeDevice(self->device);
     } catch (const std::exception& error) {
-      TORCH_WARN("memory of another process is given back without waiting for the device: ", error.what());
+      TORCH_WARN("memory of another process was returned without waiting for the device: ", error.what());
     }
   }
 };
@@ -48,7 +48,7 @@ SharedStorage shareStorage(const c10::Storage& storage) {
     shared.offset = received.offset;
   } else {
     const auto info = device::pointerInfo(data);
-    TORCH_CHECK(info.type == device::MemoryType::Device, "this storage is not in memory that the device allocated, so no other process can open it; send a clone of the tensor");
+    TORCH_CHECK(info.type == device::MemoryType::Device, "the memory of this storage was not allocated by the device, so other processes cannot open it; send a clone of the tensor");
     shared.memory = exportAllocation(info.base);
     shared.offset = static_cast<const char*>(data) - static_cast<const char*>(info.base);
   }
@@ -81,7 +81,7 @@ void collectSharedStorages() {
 }
 
 std::string shareEvent(c10::Event& event) {
-  TORCH_CHECK_VALUE(event.flag() == c10::EventFlag::PYTORCH_DEFAULT, "an event that records timestamps cannot be shared with another process; make it with enable_timing=False");
+  TORCH_CHECK_VALUE(event.flag() == c10::EventFlag::PYTORCH_DEFAULT, "an event that records timestamps cannot be shared with another process; create it with enable_timing=False");
   if (event.eventId() == nullptr) {
     const auto index = resolveDevice(event.device_index());
     adoptEvent(event, index, createEventOn(index, /*timing=*/false));

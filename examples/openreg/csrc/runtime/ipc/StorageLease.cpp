@@ -24,7 +24,7 @@ struct Entry {
 constexpr uint64_t kReturned = 0;
 constexpr uint64_t kUnclaimed = ~uint64_t{0};
 
-// Copies of leases wait for nothing but each other.
+// Copies of leases run on a separate stream, so they wait only for each other.
 device::StreamHandle leaseStream(c10::DeviceIndex index) {
   static std::mutex mutex;
   static std::map<c10::DeviceIndex, device::StreamHandle> streams;
@@ -50,11 +50,11 @@ class Table {
   explicit Table(c10::DeviceIndex device) : device_(device) {
     const DeviceGuard device_guard(c10::Device(kDeviceType, device));
     base_ = static_cast<Entry*>(device::allocate(kPlaces * sizeof(Entry)));
-    TORCH_CHECK_WITH(OutOfMemoryError, base_ != nullptr, "the device has no ", kPlaces * sizeof(Entry), " bytes left, which sending a tensor to another process needs");
+    TORCH_CHECK_WITH(OutOfMemoryError, base_ != nullptr, "sending a tensor to another process needs ", kPlaces * sizeof(Entry), " bytes of device memory, and the device has no memory left");
     handle_ = exportAllocation(base_);
   }
 
-  // Of a place in each table. `index` may be any number out of a message: what is no place is beyond the table.
+  // The address of a place. `index` comes from a message and may be any number, so it is checked against the size of the table.
   static size_t offsetOf(int64_t index) {
     return index >= 0 && static_cast<size_t>(index) < kPlaces ? static_cast<size_t>(index) * sizeof(Entry) : std::numeric_limits<size_t>::max();
   }
@@ -115,7 +115,7 @@ struct Outbox {
   uint64_t last_serial = 0;
   std::map<c10::DeviceIndex, std::vector<std::unique_ptr<Table>>> tables;
 
-  // Never destroyed: receivers may read what was sent as long as this process runs.
+  // Never destroyed, because receivers may use sent memory as long as this process runs.
   static Outbox& instance() {
     static auto& outbox = *new Outbox;
     return outbox;
@@ -143,7 +143,7 @@ LeaseName grantLease(c10::DeviceIndex device, c10::Storage storage) {
 }
 
 void reclaimLeases(c10::DeviceIndex device) {
-  std::vector<c10::Storage> returned;  // freed after the lock, as that may run anything
+  std::vector<c10::Storage> returned;  // freed without the lock, because freeing may run any code
   auto& outbox = Outbox::instance();
   const auto guard = device::lockMutex(outbox.mutex);
   if (const auto found = outbox.tables.find(device); found != outbox.tables.end()) {
@@ -167,7 +167,7 @@ Lease::~Lease() {
   try {
     writeHolder(kReturned);
   } catch (const std::exception& error) {
-    TORCH_WARN("the sender of a tensor could not be told that it is free: ", error.what());
+    TORCH_WARN("the sender of a tensor could not be notified that it was freed: ", error.what());
   }
 }
 

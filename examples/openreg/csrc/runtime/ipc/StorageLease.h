@@ -11,30 +11,30 @@
 
 namespace openreg {
 
-// How a sender learns that a receiver is done. Each storage that is sent gets a lease: a pair of numbers in device memory, in
-// a table that both processes see. The sender writes it, the receiver puts its process number on it, and wipes that when
-// its storage is freed. The sender keeps the storage until then, or until the receiver's process has ended.
+// Tells a sender when its receiver has freed a storage. Each sent storage has a lease: a pair of numbers in device memory, in
+// a table that both processes can access. The sender writes the lease. The receiver enters its process number, and clears it
+// when its storage is freed. The sender keeps the storage until then, or until the receiver's process has ended.
 
-// Names a lease to the receiver.
+// Identifies a lease for the receiver.
 struct LeaseName {
   std::string table;  // handle of the memory
   int64_t index = 0;
-  uint64_t serial = 0;  // places are used again, this is not
+  uint64_t serial = 0;  // unique, unlike places, which are reused
 };
 
 // For the sender. Keeps `storage` alive until the lease ends.
 LeaseName grantLease(c10::DeviceIndex device, c10::Storage storage);
 
-// Lets go of every storage whose lease has ended.
+// Releases every storage whose lease has ended.
 void reclaimLeases(c10::DeviceIndex device);
 
-// For the receiver: a lease that it holds.
+// A lease that the receiver holds.
 class Lease {
  public:
-  // Raises if the lease was taken before, or the sender has given it to somebody else.
+  // Raises an error if the lease was taken before, or if the sender has reused it for another storage.
   Lease(c10::DeviceIndex device, const LeaseName& name);
 
-  // Gives it back.
+  // Returns the lease.
   ~Lease();
   Lease(const Lease&) = delete;
   Lease& operator=(const Lease&) = delete;

@@ -16,16 +16,16 @@ namespace openreg {
 struct Block;
 struct BlockPool;
 
-// The stack of calls that a recorded action came from; null if nobody records.
+// The call stack of a recorded action; null if the history is off.
 using Context = std::shared_ptr<c10::GatheredContext>;
 
-// One allocation of the SDK, cut into blocks.
+// One allocation of the SDK. It is split into blocks.
 struct Segment {
   void* address;
   size_t size;  // bytes
   Block* first;
   Context context;
-  bool oversize = false;  // larger than what may be split when it was made
+  bool oversize = false;  // larger than max_split_size when it was created
 };
 
 // A piece of a segment. The pieces of a segment form a list in address order.
@@ -43,7 +43,7 @@ struct Block {
   bool allocated = false;
   bool binned = false;
   bool oversize = false;  // its present user counts as an oversize allocation
-  std::atomic<int> other_owners{0};  // that have to let it go too before it is free
+  std::atomic<int> other_owners{0};  // additional owners; the block is free when all have released it
   int pending_events = 0;
   uint64_t freed_at = 0;  // in the order in which blocks of the device were freed
   Block* previous = nullptr;

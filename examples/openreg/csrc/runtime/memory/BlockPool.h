@@ -12,7 +12,7 @@ namespace openreg {
 
 struct PrivatePool;
 
-// Free blocks of one size class (small or large), best fit first, for each stream apart.
+// Free blocks of one size class (small or large), separate for each stream, best fit first.
 struct BlockPool {
   struct Order {
     bool operator()(const Block* a, const Block* b) const {
@@ -29,19 +29,19 @@ struct BlockPool {
   explicit BlockPool(bool small, PrivatePool* owner = nullptr) : small(small), owner(owner) {}
 
   bool small;
-  PrivatePool* owner;  // nullptr: for everybody
+  PrivatePool* owner;  // nullptr for the shared pool
   std::set<Block*, Order> free;
 };
 
-// The fast path: blocks that were freed a moment ago, by exact size, without merging them with their neighbours. What a
-// training step frees it asks for again in the next one. Many small blocks are kept, and a few large ones.
+// The fast path: recently freed blocks by exact size, not merged with their neighbors, because a training step requests the
+// same sizes as the step before. It keeps many small blocks and few large blocks.
 class RecentBlocks {
  public:
-  // Takes the block unless enough of its size are kept already, or it belongs to a private pool.
+  // Takes the block unless it already has enough blocks of this size, or the block belongs to a private pool.
   bool push(Block* block);
   Block* pop(c10::StreamId stream, size_t size);
 
-  // Removes all of them, to be merged by the caller.
+  // Removes and returns all blocks; the caller merges them.
   template <class Function>
   void drain(Function&& give_back) {
     for (auto& [stream, bins] : bins_by_stream_) {

@@ -14,7 +14,7 @@ CachingAllocator::CachingAllocator() = default;
 CachingAllocator::~CachingAllocator() = default;
 
 DeviceCache& CachingAllocator::cache(c10::DeviceIndex index) {
-  // Not in the constructor: it runs while the library loads, and counting devices starts the SDK.
+  // Separate from the constructor, because that runs while the library loads, and counting devices starts the SDK.
   static const bool ready = [this] {
     ensureInitialized();
     for (c10::DeviceIndex i = 0; i < deviceCount(); ++i) {
@@ -59,7 +59,8 @@ void CachingAllocator::deleteBlock(void* context) {
         block->address, -static_cast<int64_t>(block->size), stats.allocated_bytes[0].current - block->size, stats.reserved_bytes[0].current, c10::Device(kDeviceType, block->device));
   }
   if (InlineKernel::otherThreadsOn(block->device, block->stream)) [[unlikely]] {
-    // The kernel may allocate ahead of the work that was queued on this block, so the block waits until the stream has reached this point.
+    // The kernel may allocate at an earlier position of the stream than work that uses this block. Therefore the block waits
+    // until the stream has reached this point.
     block->uses.emplace_back(c10::Stream::UNSAFE, c10::Device(kDeviceType, block->device), block->stream);
   }
   cache.free(block);
@@ -101,7 +102,7 @@ void CachingAllocator::emptyCache(c10::MempoolId_t pool) {
 }
 
 void CachingAllocator::recordStream(const c10::DataPtr& data, c10::Stream stream) {
-  // Memory that this allocator did not make (from_blob, another process) has an owner that knows its own streams.
+  // Other memory (from_blob, another process) has an owner that handles its streams.
   if (data.get() != nullptr && data.get_deleter() == &deleteBlock) {
     auto* block = static_cast<Block*>(data.get_context());
     cache(block->device).recordStream(block, stream);
@@ -185,7 +186,7 @@ c10::MempoolId_t newMempoolId() {
 }
 
 CachingAllocator& cachingAllocator() {
-  // Never destroyed: tensors may outlive every static object of this library.
+  // Never destroyed, because tensors may outlive every static object of this library.
   static auto& allocator = *new CachingAllocator;
   return allocator;
 }

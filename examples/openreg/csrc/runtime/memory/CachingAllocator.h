@@ -15,8 +15,8 @@ struct Block;
 struct HistoryOptions;
 class DeviceCache;
 
-// Device memory for tensors. Freed blocks stay cached and are handed out again on the stream they were allocated on;
-// segments go back to the device with emptyCache(), and before an allocation is given up as out of memory.
+// Allocates device memory for tensors. Freed blocks stay cached and are reused on the stream that they were allocated for.
+// Segments are released to the device by emptyCache(), and before an allocation fails with an out-of-memory error.
 class BACKEND_API CachingAllocator final : public c10::DeviceAllocator {
  public:
   CachingAllocator();
@@ -25,26 +25,26 @@ class BACKEND_API CachingAllocator final : public c10::DeviceAllocator {
   // Memory on the current device, for use on its current stream. Raises c10::OutOfMemoryError.
   c10::DataPtr allocate(size_t nbytes) override;
 
-  // The same for a given device. nbytes == 0 gives a null DataPtr of that device.
+  // The same for a given device. nbytes == 0 returns a null DataPtr of that device.
   c10::DataPtr allocateOn(c10::DeviceIndex index, size_t nbytes);
 
-  // A block without an owner, for callers that build the DataPtr themselves; nbytes must not be 0. deleteBlock frees it.
+  // Returns a block without an owner, for callers that create the DataPtr themselves; nbytes must not be 0. deleteBlock frees it.
   Block* allocateBlock(c10::DeviceIndex index, size_t nbytes);
   static void deleteBlock(void* block);
 
-  // One more owner for memory that this allocator made: a second DataPtr with the same context and deleteBlock may be built
-  // then, and the memory is freed with the last of them. False, without an effect, for memory of another origin.
+  // Adds an owner to memory of this allocator: the caller may create one more DataPtr with the same context and deleteBlock,
+  // and the memory is freed with the last of them. Returns false, without an effect, for other memory.
   static bool addOwner(const c10::DataPtr& data) noexcept;
   static void* blockAddress(const Block* block);
 
-  // nullptr: a DataPtr's context is the block, not its address, so PyTorch's raw interface does not apply.
+  // Returns nullptr: a DataPtr's context is the block, not its address, so PyTorch's raw interface does not apply.
   c10::DeleterFnPtr raw_deleter() const override;
   void copy_data(void* dest, const void* src, size_t count) const override;
 
   bool initialized() override;
 
-  // Gives cached segments back to the device: those of one private pool, which has no users any more, or for (0, 0) all
-  // that everybody shares and all of pools without users.
+  // Releases cached segments to the device: those of one private pool, which must have no users, or for (0, 0) all shared
+  // segments and those of pools without users.
   void emptyCache(c10::MempoolId_t pool) override;
 
   void recordStream(const c10::DataPtr& data, c10::Stream stream) override;
@@ -52,14 +52,14 @@ class BACKEND_API CachingAllocator final : public c10::DeviceAllocator {
   void resetAccumulatedStats(c10::DeviceIndex index) override;
   void resetPeakStats(c10::DeviceIndex index) override;
 
-  // Free and total bytes of the device, cached segments counted as used.
+  // Free and total bytes of the device; cached segments count as used.
   std::pair<size_t, size_t> getMemoryInfo(c10::DeviceIndex index) override;
 
-  // Private pools, which graphs need: from begin to end, allocations on the streams that the filter accepts come from the
-  // pool, and memory of the pool goes to nobody else. Each begin adds a user to the pool, made on first use, and releasePool takes
-  // one away; without users it is given back by emptyCache as far as nothing lives in it. In between, free blocks stay
-  // reserved for its users. From begin to end the device's cache is not given up, and no event is recorded or asked for.
-  // The filter is called by whichever thread allocates, and must not allocate.
+  // Private pools, for graphs. From begin to end, allocations on the streams that the filter accepts come from the pool, and
+  // no other allocations use it. Each begin adds a user to the pool, which is created at its first use; each releasePool
+  // removes a user. Free blocks stay reserved for the users. Without users, emptyCache releases the pool's unused segments.
+  // From begin to end the allocator releases no cached memory, and records or queries no event. Any allocating thread calls
+  // the filter, which must not allocate.
   using StreamFilter = std::function<bool(c10::Stream)>;
   void beginAllocateToPool(c10::DeviceIndex index, c10::MempoolId_t pool, StreamFilter filter);
   void endAllocateToPool(c10::DeviceIndex index, c10::MempoolId_t pool);
@@ -70,7 +70,7 @@ class BACKEND_API CachingAllocator final : public c10::DeviceAllocator {
   void setMemoryFraction(c10::DeviceIndex index, double fraction);
   double memoryFraction(c10::DeviceIndex index);
 
-  // Records what happens to the memory of all devices, until it is stopped.
+  // Records the history of the memory of all devices until it is stopped.
   void startHistory(const HistoryOptions& options);
   void stopHistory();
   MemorySnapshot snapshot();
@@ -83,8 +83,8 @@ class BACKEND_API CachingAllocator final : public c10::DeviceAllocator {
 
 BACKEND_API CachingAllocator& cachingAllocator();
 
-// An id that no other pool has. PyTorch's convention: the first number is set for the pool of a graph, the second for one that
-// the user made.
+// Returns a new id for a pool. By PyTorch's convention, the first number is set for the pool of a graph, the second for a
+// pool that the user created.
 BACKEND_API c10::MempoolId_t newMempoolId();
 
 }  // namespace openreg

@@ -18,7 +18,7 @@ BlockPool& DeviceCache::poolFor(const Request& request) {
 }
 
 Block* DeviceCache::allocate(size_t nbytes, c10::StreamId stream) {
-  // The context comes before the lock: whoever has the GIL may be waiting for the lock.
+  // Gathers the context before the lock, because it needs the GIL, and a thread with the GIL may be waiting for the lock.
   Request request{nbytes, blockSizeFor(nbytes), stream, history_.gather(RecordContext::STATE)};
   Lock lock(mutex_);
   if (!pending_.empty() || !deferred_.empty()) [[unlikely]] {
@@ -39,7 +39,7 @@ Block* DeviceCache::allocate(size_t nbytes, c10::StreamId stream) {
   return block;
 }
 
-// A block of at least the size, from what is free or from the device.
+// Finds a free block of at least the size, or allocates a segment.
 Block* DeviceCache::find(const Request& request, Lock& lock) {
   auto& pool = poolFor(request);
   Block* block = takeFree(request, pool);
@@ -51,7 +51,7 @@ Block* DeviceCache::find(const Request& request, Lock& lock) {
     return block;
   }
   if (private_pools_.routing()) {
-    // Whoever gives back memory waits for the device, which is not allowed while a stream is captured.
+    // Releasing memory waits for the device, which a capture forbids.
     block = takeNewSegment(request, pool);
     return block != nullptr ? block : takeNewSegment(request, pool, request.size);
   }
@@ -66,7 +66,7 @@ Block* DeviceCache::find(const Request& request, Lock& lock) {
   };
   ++stats_.num_alloc_retries;
   lock.unlock();
-  reclaimMemory(index_);  // frees storages, into this cache
+  reclaimMemory(index_);  // frees storages whose memory returns to this cache
   lock.lock();
   const Lock releasing = lockRelease(lock);
   block = retry();
@@ -77,7 +77,7 @@ Block* DeviceCache::find(const Request& request, Lock& lock) {
   for (bool more = true; block == nullptr && more; block = retry()) {
     more = releaseCached(lock, request.context);  // meanwhile others may have freed more
   }
-  // Segments are larger than what they are made for, so that they serve more; the device may have room for this request alone.
+  // Segments are larger than their first request. The device may still have room for a segment of this request only.
   return block != nullptr ? block : takeNewSegment(request, pool, request.size);
 }
 
@@ -95,7 +95,7 @@ Block* DeviceCache::takeFree(const Request& request, BlockPool& pool) {
 
 Block* DeviceCache::takeNewSegment(const Request& request, BlockPool& pool) {
   const size_t size = segmentSizeFor(request.size);
-  // A device that never has room for the usual segment is not asked for it, and nothing is released for its sake.
+  // If the device is too small for a usual segment, neither tries to allocate one nor releases memory for it.
   return takeNewSegment(request, pool, size <= allowed() ? size : request.size);
 }
 
@@ -119,7 +119,7 @@ Block* DeviceCache::takeNewSegment(const Request& request, BlockPool& pool, size
   return block;
 }
 
-// Cuts what is not needed off the end of a block and leaves it free.
+// Splits the unused end off a block and makes it a free block.
 void DeviceCache::split(Block* block, size_t size) {
   if (!maySplit(*block, size)) {
     return;
@@ -169,7 +169,7 @@ void DeviceCache::free(Block* block) {
   }
 }
 
-// No stream uses the block any more.
+// Frees a block that no stream uses any more.
 void DeviceCache::markInactive(Block* block, const Context& context) {
   block->freed_at = ++clock_;
   countInactive(stats_, *block);
@@ -179,7 +179,7 @@ void DeviceCache::markInactive(Block* block, const Context& context) {
   }
 }
 
-// Merges a block that nobody uses with its free neighbours and puts the result into its pool.
+// Merges an unused block with its free neighbors and puts the result into its pool.
 void DeviceCache::giveBack(Block* block) {
   for (Block* neighbour : {block->previous, block->next}) {
     if (neighbour != nullptr && !neighbour->allocated && !neighbour->binned && block->pool->free.erase(neighbour) == 1) {

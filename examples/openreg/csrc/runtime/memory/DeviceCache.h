@@ -22,12 +22,12 @@ class DeviceCache {
  public:
   explicit DeviceCache(c10::DeviceIndex index) : index_(index) {}
 
-  // nbytes > 0. Raises c10::OutOfMemoryError if the device has no room even after everything cached was given back.
+  // nbytes > 0. Raises c10::OutOfMemoryError if the device has no room even after the cache was released.
   Block* allocate(size_t nbytes, c10::StreamId stream);
   void free(Block* block);
   void recordStream(Block* block, c10::Stream stream);
 
-  // The rest as CachingAllocator has it. The filter is called with the cache locked.
+  // The other functions are those of CachingAllocator. The filter is called with the cache locked.
   void emptyCache(c10::MempoolId_t id);
   void beginAllocateToPool(c10::MempoolId_t id, PrivatePools::StreamFilter filter);
   void endAllocateToPool(c10::MempoolId_t id);
@@ -49,8 +49,8 @@ class DeviceCache {
   using Lock = std::unique_lock<std::mutex>;
 
   struct Request {
-    size_t nbytes;  // that the user asked for
-    size_t size;  // of the block that it takes
+    size_t nbytes;  // requested by the user
+    size_t size;  // of the block
     c10::StreamId stream;
     Context context;
     PrivatePool* owner = nullptr;
@@ -68,8 +68,8 @@ class DeviceCache {
   void giveBack(Block* block);
   void merge(Block* block, Block* neighbour);
 
-  // Blocks that other streams use, and what goes back to the device (DeviceCacheRelease.cpp). What takes the lock gives it up
-  // in between.
+  // Blocks that other streams use, and the release of segments (DeviceCacheRelease.cpp). Functions that take the lock as an
+  // argument release it temporarily.
   void recordEvents(Block* block);
   void processEvents();
   void finishEvents(Lock& lock);
@@ -84,7 +84,7 @@ class DeviceCache {
   void forgetSegment(Block* block, const Context& context);
   bool finishWorkOn(c10::StreamId id) const;
 
-  // What others are told (DeviceCacheReport.cpp)
+  // Statistics and reports (DeviceCacheReport.cpp)
   size_t reserved() const;
   size_t allowed() const;
   void* handleOf(c10::StreamId stream) const;
@@ -98,14 +98,14 @@ class DeviceCache {
 
   c10::DeviceIndex index_;
   std::mutex mutex_;
-  std::mutex release_mutex_;  // of whoever gives memory back; taken before mutex_
+  std::mutex release_mutex_;  // held while memory is released; locked before mutex_
   RecentBlocks recent_;
   BlockPool small_{/*small=*/true};
   BlockPool large_{/*small=*/false};
   PrivatePools private_pools_;
   std::unordered_set<Segment*> segments_;
   std::deque<std::pair<Event, Block*>> pending_;  // freed, but still in use on other streams until the event is reached
-  std::vector<Block*> deferred_;  // the same, freed during a capture, in which no event may be recorded or asked for
+  std::vector<Block*> deferred_;  // the same, freed during a capture, in which no event may be recorded or queried
   double fraction_ = 1;  // of the device's memory that this process may reserve
   uint64_t clock_ = 0;  // Block::freed_at of the latest
   MemoryHistory history_;

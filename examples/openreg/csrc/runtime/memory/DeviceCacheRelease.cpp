@@ -11,8 +11,8 @@
 #include "runtime/memory/DeviceCache.h"
 #include "runtime/memory/MemoryStats.h"
 
-// Nothing in this file waits for the device with the cache locked: a kernel that holds up the device may be an operator of
-// another thread, which waits for the lock because it allocates its result.
+// No function in this file waits for the device with the cache locked. The device may be running an operator of another
+// thread that waits for the lock, because it allocates its result.
 namespace openreg {
 
 using c10::CachingAllocator::AcceleratorAllocatorConfig;
@@ -27,15 +27,15 @@ void DeviceCache::recordStream(Block* block, c10::Stream stream) {
   }
 }
 
-// The block waits for the streams that used it. Does not throw, because tensors end here: a stream that takes no event any
-// more does no work either, so that there is nothing to wait for.
+// Makes the block wait for the streams that used it. Must not throw, because destructors of tensors call it. If a stream
+// cannot record an event any more, it does not work either, so the block need not wait for it.
 void DeviceCache::recordEvents(Block* block) {
   for (const auto& stream : std::exchange(block->uses, {})) {
     Event event;
     try {
       event.record(Stream(stream));
     } catch (const std::exception& error) {
-      TORCH_WARN("memory that is freed cannot wait for ", stream, ", which used it: ", error.what());
+      TORCH_WARN("freed memory cannot wait for ", stream, ", which used it: ", error.what());
       event = Event();
     }
     ++block->pending_events;
@@ -43,7 +43,7 @@ void DeviceCache::recordEvents(Block* block) {
   }
 }
 
-// Gives back the blocks whose events were reached.
+// Frees the blocks whose events were reached.
 void DeviceCache::processEvents() {
   if (private_pools_.routing()) {
     return;
@@ -67,7 +67,7 @@ void DeviceCache::processEvents() {
   }
 }
 
-// Waits for all events first, which a kernel must not.
+// Waits for all events first. A kernel must not call this.
 void DeviceCache::finishEvents(Lock& lock) {
   processEvents();
   if (device::runningStream() != nullptr) {
@@ -104,8 +104,8 @@ void DeviceCache::emptyCache(c10::MempoolId_t id) {
   releaseCached(lock, context, id);
 }
 
-// Threads that release take turns, so that none believes that memory has run out which another is about to give back. A kernel
-// cannot wait for its turn, since the other may be waiting for the kernel.
+// Only one thread at a time releases memory. Otherwise a thread could report that memory ran out while another is about to
+// release some. A kernel must not wait for that thread, which may be waiting for the kernel.
 DeviceCache::Lock DeviceCache::lockRelease(Lock& lock) {
   if (device::runningStream() != nullptr) {
     return Lock(release_mutex_, std::try_to_lock);
@@ -116,7 +116,7 @@ DeviceCache::Lock DeviceCache::lockRelease(Lock& lock) {
   return releasing;
 }
 
-// Whether there was anything to give back.
+// Returns whether anything was released.
 bool DeviceCache::releaseCached(Lock& lock, const Context& context, c10::MempoolId_t id) {
   const bool all = id == c10::MempoolId_t(0, 0);
   finishEvents(lock);
@@ -133,11 +133,11 @@ bool DeviceCache::releaseCached(Lock& lock, const Context& context, c10::Mempool
     }
   });
   const size_t released = release(std::move(blocks), lock, context);
-  private_pools_.forEachUnused([](PrivatePool&) {});  // forgets those that are empty now
+  private_pools_.forEachUnused([](PrivatePool&) {});  // removes pools that are empty now
   return released > 0;
 }
 
-// Moves the blocks that are all of their segment, and at least so many bytes, from the pool to `blocks`.
+// Moves blocks that are a whole segment, of at least the given size, from the pool to `blocks`.
 void DeviceCache::takeWholeSegments(BlockPool& pool, std::vector<Block*>& blocks, size_t least) {
   for (auto it = pool.free.begin(); it != pool.free.end();) {
     if ((*it)->isSplit() || (*it)->size < least) {
@@ -149,8 +149,8 @@ void DeviceCache::takeWholeSegments(BlockPool& pool, std::vector<Block*>& blocks
   }
 }
 
-// garbage_collection_threshold: before the device is asked for more, gives back what was not used for the longest time, down to
-// that part of the memory that this process may have.
+// garbage_collection_threshold: before a new segment is allocated, releases the least recently used segments until the
+// process uses no more than this part of its allowed memory.
 void DeviceCache::collectGarbage(Lock& lock, const Context& context) {
   const double threshold = AcceleratorAllocatorConfig::garbage_collection_threshold();
   if (threshold <= 0) {
@@ -162,12 +162,12 @@ void DeviceCache::collectGarbage(Lock& lock, const Context& context) {
   }
 }
 
-// Before all of the cache is given up: the largest of the blocks that are too large to be split, which serve few requests.
+// Before the whole cache is released, releases the largest oversize blocks, because they serve few requests.
 void DeviceCache::releaseOversize(const Request& request, Lock& lock) {
   releaseSome(segmentSizeFor(request.size), AcceleratorAllocatorConfig::max_split_size(), [](const Block* a, const Block* b) { return a->size > b->size; }, lock, request.context);
 }
 
-// Releases segments of the large pool, each at least so large, in the order given, until they are enough bytes.
+// Releases segments of the large pool, each of at least the given size, in the given order, until they add up to enough bytes.
 template <class Order>
 void DeviceCache::releaseSome(size_t bytes, size_t least, Order order, Lock& lock, const Context& context) {
   std::vector<Block*> blocks;
@@ -183,8 +183,8 @@ void DeviceCache::releaseSome(size_t bytes, size_t least, Order order, Lock& loc
   release(std::move(blocks), lock, context);
 }
 
-// A cached block may still be written by work that its stream has not finished. Within a kernel, when an operator runs out
-// of memory, its own stream has nothing before it, and waiting for another one might be waiting for itself.
+// Unfinished work of its stream may still write to a cached block, so waits for that stream. If an operator runs out of
+// memory within a kernel, its stream has no earlier work, and waiting for another stream might deadlock.
 bool DeviceCache::finishWorkOn(c10::StreamId id) const {
   const Stream stream(c10::Stream(c10::Stream::UNSAFE, c10::Device(kDeviceType, index_), id));
   if (auto* running = device::runningStream(); running != nullptr) {
@@ -194,13 +194,13 @@ bool DeviceCache::finishWorkOn(c10::StreamId id) const {
   return true;
 }
 
-// The blocks, each all of its segment and in no pool, go back to the device; those that cannot, to their pools. Returns how
-// many went back.
+// Releases blocks to the device. Each block is a whole segment and in no pool. A block that cannot be released returns to its
+// pool. Returns the number of released blocks.
 size_t DeviceCache::release(std::vector<Block*> blocks, Lock& lock, const Context& context) {
   if (blocks.empty()) {
     return 0;
   }
-  size_t released = 0;  // as many at the beginning of `blocks`
+  size_t released = 0;  // the first `released` entries of `blocks`
   std::exception_ptr error;
   lock.unlock();
   try {

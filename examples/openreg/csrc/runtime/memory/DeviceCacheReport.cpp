@@ -35,12 +35,12 @@ void DeviceCache::throwOutOfMemory(const Request& request, Lock& lock) {
   const size_t cached = reserved() - allocated;
   const auto memory = device::memoryInfo(index_);
   const auto limit = fraction_ < 1 ? c10::str(" This process may reserve ", format_size(allowed()), " of it (set_per_process_memory_fraction).") : "";
-  const auto capture = private_pools_.routing() ? " While a graph is captured the cache cannot be given up: empty it before the capture." : "";
+  const auto capture = private_pools_.routing() ? " The cache cannot be released while a graph is captured: call empty_cache() before the capture." : "";
   if (history_.recording()) {
     const auto pool = request.owner != nullptr ? request.owner->id : c10::MempoolId_t(0, 0);
     history_.add({TraceEntry::OOM, index_, memory.free, request.nbytes, handleOf(request.stream), pool, 0, request.context});
   }
-  lock.unlock();  // nobody has to wait for the message and its stack
+  lock.unlock();  // other threads need not wait for the message and its stack
   c10::reportOutOfMemoryToProfiler(static_cast<int64_t>(request.nbytes), allocated, allocated + cached, c10::Device(kDeviceType, index_));
   TORCH_CHECK_WITH(
       OutOfMemoryError, false, c10::get_privateuse1_backend(), " out of memory. Tried to allocate ", format_size(request.nbytes), ". Device ", static_cast<int>(index_),
@@ -74,7 +74,7 @@ void DeviceCache::stopHistory() {
   history_.stop();
 }
 
-// Null for the default stream: readers of a snapshot name the others only.
+// Null for the default stream, because readers of a snapshot name only the other streams.
 void* DeviceCache::handleOf(c10::StreamId stream) const {
   return stream == 0 ? nullptr : Stream(c10::Stream(c10::Stream::UNSAFE, c10::Device(kDeviceType, index_), stream)).handle();
 }

@@ -22,7 +22,7 @@ struct HostAllocatorImpl final : at::CachingHostAllocatorImpl<c10::Stream, Event
   void allocate_host_memory(size_t size, void** pointer) override {
     ensureInitialized();
     *pointer = device::hostAllocate(size);
-    TORCH_CHECK_WITH(OutOfMemoryError, *pointer != nullptr, "the system has no ", size, " bytes of memory left to pin");
+    TORCH_CHECK_WITH(OutOfMemoryError, *pointer != nullptr, "the system cannot pin ", size, " bytes of memory");
   }
 
   void free_block(HostBlock* block) override {
@@ -51,7 +51,7 @@ struct HostAllocatorImpl final : at::CachingHostAllocatorImpl<c10::Stream, Event
 void deleteHostBlock(void* context);
 
 struct HostAllocator final : at::CachingHostAllocatorInterface<HostAllocatorImpl, deleteHostBlock> {
-  // Giving pinned memory back may wait for the device, with PyTorch's locks held: the GIL has to go before these are taken.
+  // Releasing pinned memory may wait for the device with PyTorch's locks held, so the GIL must be released before these are locked.
   void empty_cache() override {
     const device::Waiting waiting;
     CachingHostAllocatorInterface::empty_cache();
@@ -59,7 +59,7 @@ struct HostAllocator final : at::CachingHostAllocatorInterface<HostAllocatorImpl
 };
 
 HostAllocator& instance() {
-  // Never destroyed: pinned tensors may outlive every static object of this library.
+  // Never destroyed, because pinned tensors may outlive every static object of this library.
   static auto& allocator = *new HostAllocator;
   return allocator;
 }

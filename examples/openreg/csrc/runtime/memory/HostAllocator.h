@@ -6,11 +6,11 @@
 
 namespace openreg {
 
-// Pinned host memory: PyTorch's caching host allocator over the SDK's. A freed block is reused once the streams it was
-// recorded on (copies with non_blocking=True) have passed it.
+// Pinned host memory: PyTorch's caching host allocator with the SDK's allocation functions. A freed block is reused after the
+// streams that used it (copies with non_blocking=True) have finished with it.
 BACKEND_API at::HostAllocator& hostAllocator();
 
-// Whether `pointer` lies in pinned memory. Does not start the device.
+// Whether `pointer` is in pinned memory. Does not start the device.
 BACKEND_API bool isPinned(const void* pointer);
 
 }  // namespace openreg

@@ -16,7 +16,7 @@ std::array<Slot, kSlots> slots;
 
 thread_local constinit InlineKernel* innermost = nullptr;
 
-// Streams that share a slot only cost each other a little reuse of memory.
+// Streams may share a slot; then some memory is reused a little later.
 size_t slotOf(c10::DeviceIndex device, c10::StreamId stream) {
   return (static_cast<size_t>(stream) + static_cast<size_t>(device) * 17) % kSlots;
 }

@@ -7,20 +7,20 @@
 
 namespace openreg {
 
-// A kernel that the submitting thread runs itself, when its turn on the stream has come, and that allocates while it runs.
+// A kernel that runs on the submitting thread, in the order of the stream, and allocates while it runs.
 //
-// The caching allocator hands a freed block out again on the same stream at once, because whatever uses it next comes later
-// on that stream. An allocation from within a kernel breaks the rule: its place on the stream is the kernel's, and another
-// thread may have freed the block since, with work on it queued behind the kernel. So the allocator asks otherThreadsOn().
+// The caching allocator reuses a freed block on the same stream at once, because its next use is later on that stream. An allocation by
+// such a kernel is an exception: its position in the stream is that of the kernel. Meanwhile another thread may have queued work on a
+// block behind the kernel and freed the block. Therefore the allocator checks otherThreadsOn().
 class BACKEND_API InlineKernel {
  public:
-  // From before it is submitted until it has returned.
+  // Create it before the kernel is submitted, and destroy it after the kernel has returned.
   InlineKernel(c10::DeviceIndex device, c10::StreamId stream);
   ~InlineKernel();
   InlineKernel(const InlineKernel&) = delete;
   InlineKernel& operator=(const InlineKernel&) = delete;
 
-  // Whether other threads have such a kernel on the stream, running or waiting. May say yes for another stream's.
+  // Whether other threads have such a kernel on the stream, running or waiting. May also return true for kernels of another stream.
   static bool otherThreadsOn(c10::DeviceIndex device, c10::StreamId stream);
 
  private:

@@ -20,7 +20,7 @@ void MemoryHistory::start(const HistoryOptions& options) {
   recording_ = true;
 }
 
-// What was recorded stays, to be read.
+// The recorded entries stay readable.
 void MemoryHistory::stop() {
   recording_ = false;
 }

@@ -14,20 +14,20 @@ using c10::CachingDeviceAllocator::RecordContext;
 using c10::CachingDeviceAllocator::TraceEntry;
 
 struct HistoryOptions {
-  size_t max_entries = 0;  // for each device; the oldest make room for the newest. 0: only contexts of what lives are kept
+  size_t max_entries = 0;  // for each device; new entries replace the oldest. 0: keeps only the contexts of live blocks
   RecordContext contexts = RecordContext::NEVER;
   c10::CachingDeviceAllocator::CreateContextFn gather = nullptr;  // called without a lock held; it may take the GIL
   std::set<TraceEntry::Action> skipped;
-  bool clear = false;  // forget what was recorded before
+  bool clear = false;  // remove earlier entries
 };
 
-// The last actions of an allocator, for the memory visualizer of PyTorch.
+// The last actions of an allocator, for PyTorch's memory visualizer.
 class MemoryHistory {
  public:
   void start(const HistoryOptions& options);
   void stop();
 
-  // These two may be called by any thread, without the lock that guards the rest.
+  // Any thread may call these two, without the lock that guards the rest.
   bool recording() const {
     return recording_.load(std::memory_order_relaxed);
   }

@@ -6,7 +6,7 @@
 
 namespace openreg {
 
-// The state of the allocator at one moment, and how it came to it if somebody recorded.
+// The state of the allocator at one moment, with its history if it was recorded.
 struct MemorySnapshot {
   std::vector<c10::CachingDeviceAllocator::SegmentInfo> segments;  // blocks in the order of their addresses
   std::vector<std::vector<c10::CachingDeviceAllocator::TraceEntry>> traces;  // for each device, oldest first; time_.t_ in ns

@@ -11,8 +11,8 @@
 
 namespace openreg {
 
-// Memory that only allocations routed to it may use. A captured graph needs it: its replay reads and writes the same
-// addresses again, so nobody else may get them while the graph lives.
+// Memory that only allocations routed to it may use. A captured graph needs it: each replay reads and writes the same
+// addresses, so other tensors must not get them while the graph exists.
 struct PrivatePool {
   explicit PrivatePool(c10::MempoolId_t id) : id(id) {}
 
@@ -23,28 +23,27 @@ struct PrivatePool {
   BlockPool large{/*small=*/false, this};
 };
 
-// The private pools of a device and the streams that allocate to them at the moment. Not thread safe.
+// The private pools of a device, and the streams that presently allocate from them. Not thread-safe.
 class PrivatePools {
  public:
   using StreamFilter = std::function<bool(c10::Stream)>;
 
-  // From now on allocations for the streams that the filter accepts come from the pool, which is made if it is new and
-  // gets one more user.
+  // Routes allocations on the streams that the filter accepts to the pool. Creates the pool if needed, and adds a user to it.
   void begin(c10::MempoolId_t id, StreamFilter filter);
   void end(c10::MempoolId_t id);
 
-  // One user less. A pool without users gives its segments back as soon as nothing lives in them.
+  // Removes a user. A pool without users releases its segments as soon as they are unused.
   void release(c10::MempoolId_t id);
 
   bool routing() const {
     return !routes_.empty();
   }
-  // Where an allocation for the stream belongs; nullptr: into the memory that all share.
+  // The pool for an allocation on the stream; nullptr for the shared memory.
   PrivatePool* poolOf(c10::Stream stream) const;
 
   PrivatePool* find(c10::MempoolId_t id);
 
-  // Calls the function for each pool without users, and forgets those that hold no segment after it.
+  // Calls the function for each pool without users, and then removes those without segments.
   template <class Function>
   void forEachUnused(Function&& function) {
     for (auto it = pools_.begin(); it != pools_.end();) {

@@ -5,7 +5,7 @@
 namespace openreg {
 namespace {
 
-// A function's static: other files add to it before the statics of this file are made.
+// A static in a function, because other files add to it before the statics of this file are initialized.
 std::vector<Reclaimer>& reclaimers() {
   static auto& list = *new std::vector<Reclaimer>;
   return list;

@@ -4,14 +4,13 @@
 
 namespace openreg {
 
-// Somebody who keeps storages of a device alive and can let some of them go. Called without locks, from any thread; it may wait
-// for the device.
+// A function that releases storages that its owner keeps alive. Any thread calls it, without locks; it may wait for the device.
 using Reclaimer = void (*)(c10::DeviceIndex device);
 
-// While the library loads. A reclaimer stays registered.
+// Registers a function permanently. Call this while the library loads.
 void addReclaimer(Reclaimer reclaimer);
 
-// Asks every reclaimer. The allocator does it before it reports that a device is out of memory.
+// Calls all registered functions. The allocator does this before it reports that a device is out of memory.
 void reclaimMemory(c10::DeviceIndex device);
 
 }  // namespace openreg

@@ -9,8 +9,8 @@
 
 namespace openreg {
 
-// Gives the storage room for `nbytes`, keeping what fits of its content. Raises if the storage is not resizable. The content is
-// copied on the given stream, or on the current one.
+// Resizes the storage to `nbytes`, and keeps as much of its content as fits. Raises an error if the storage is not resizable.
+// The content is copied on the given stream, or on the current stream.
 BACKEND_API void resizeStorage(c10::StorageImpl* storage, size_t nbytes, std::optional<device::StreamHandle> stream = std::nullopt);
 
 }  // namespace openreg

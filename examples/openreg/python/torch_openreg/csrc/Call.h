@@ -6,7 +6,7 @@
 
 namespace openreg {
 
-// The function for Python: it runs without the GIL, and its C++ exceptions and warnings become those of PyTorch.
+// Wraps a function for Python: it runs without the GIL, and its C++ exceptions and warnings become PyTorch's.
 template <typename Function>
 auto call(Function&& function) {
   return torch::wrap_pybind_function_no_gil(std::forward<Function>(function));

@@ -11,7 +11,7 @@ namespace py = pybind11;
 namespace openreg {
 namespace {
 
-// What the current stream of this thread allocates, whichever thread it is that allocates for that stream.
+// Accepts allocations on the current stream of this thread, by any thread.
 void beginAllocateCurrentStreamToPool(c10::DeviceIndex index, c10::MempoolId_t pool) {
   cachingAllocator().beginAllocateToPool(index, pool, [wanted = currentStream(index).unwrap()](c10::Stream stream) { return stream == wanted; });
 }

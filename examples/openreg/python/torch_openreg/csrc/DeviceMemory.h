@@ -4,7 +4,7 @@
 
 namespace openreg {
 
-// The functions of `_C` on device memory that PyTorch has no generic ones for.
+// The functions of `_C` on device memory for which PyTorch has no generic functions.
 void bindDeviceMemory(pybind11::module_& m);
 
 }  // namespace openreg

@@ -40,7 +40,7 @@ std::string nameOf(FallbackPolicy wanted) {
   TORCH_INTERNAL_ASSERT(false, "a fallback policy has no name");
 }
 
-// By the names of the keys of the typed dictionary that Python gives to its users.
+// The keys are those of the typed dictionary in Python.
 py::dict usageDict(const FallbackUsage& usage) {
   py::list dtypes;
   for (const auto dtype : usage.dtypes) {

@@ -4,7 +4,7 @@
 
 namespace openreg {
 
-// The functions of `_C` for operators without a kernel of the device's own: their policies, and which of them ran.
+// The functions of `_C` for operators without a native kernel: their policies and their statistics.
 void bindFallback(pybind11::module_& m);
 
 }  // namespace openreg

@@ -6,8 +6,8 @@
 
 namespace openreg {
 
-// Statistics of the pinned host allocator, by the names that `torch.cuda.host_memory_stats` uses.
-// Values are counts, bytes or microseconds. Core keeps them, but has no Python function that reads them for other devices.
+// Statistics of the pinned host allocator, with the keys of `torch.cuda.host_memory_stats`. Values are counts, bytes or
+// microseconds. PyTorch has no Python function that reads them for out-of-tree devices.
 std::map<std::string, int64_t> hostMemoryStats();
 void resetAccumulatedHostMemoryStats();
 void resetPeakHostMemoryStats();

@@ -17,7 +17,7 @@ py::tuple toTuple(const SharedStorage& shared) {
   return py::make_tuple(static_cast<int>(shared.device), shared.nbytes, py::bytes(shared.memory), shared.offset, py::bytes(shared.lease.table), shared.lease.index, shared.lease.serial);
 }
 
-// A message may hold anything.
+// A message may contain anything, so its parts are checked.
 template <class Value>
 Value read(const py::tuple& parts, size_t index) {
   try {

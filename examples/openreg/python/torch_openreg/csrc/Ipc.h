@@ -4,7 +4,7 @@
 
 namespace openreg {
 
-// Storages on their way between processes: what `openreg/multiprocessing.py` is made of.
+// The functions of `_C` that share storages between processes, for `openreg/multiprocessing.py`.
 void bindIpc(pybind11::module_& m);
 
 }  // namespace openreg

@@ -52,7 +52,7 @@ void startMemoryHistory(const std::optional<std::string>& contexts, const std::s
   cachingAllocator().startHistory(options);
 }
 
-// Lists of frames for the contexts of a snapshot. Those that entries share become one list, symbolized once.
+// Lists of frames for the contexts of a snapshot. Entries with the same context share one list, which is symbolized once.
 class Frames {
  public:
   void add(const Context& context) {
@@ -140,7 +140,7 @@ const char* nameOf(TraceEntry::Action action) {
       return "snapshot";
     case TraceEntry::OOM:
       return "oom";
-    default:  // later releases of torch name more actions, none of which this allocator takes
+    default:  // later releases of torch have more actions, which this allocator does not record
       break;
   }
   TORCH_INTERNAL_ASSERT(false, "an action of the allocator has no name");

@@ -4,7 +4,7 @@
 
 namespace openreg {
 
-// The functions of `_C` that record what the allocator does, and show it as torch.cuda.memory._snapshot() does.
+// The functions of `_C` that record the history of the allocator and return it like torch.cuda.memory._snapshot().
 void bindMemorySnapshot(pybind11::module_& m);
 
 }  // namespace openreg

@@ -27,7 +27,7 @@ namespace {
 
 void bindDevice(py::module_& m) {
   m.def("_init", [] {
-    // Core remembers that it has called `_lazy_init`; a forked child has to ask again.
+    // PyTorch stores that it has called `_lazy_init`; a forked child must call it again.
     torch::utils::register_fork_handler_for_device_init(c10::DeviceType::PrivateUse1);
     call(ensureInitialized)();
   });
@@ -89,7 +89,7 @@ PyModuleDef definition;
 }  // namespace
 }  // namespace openreg
 
-// Written out instead of PYBIND11_MODULE, because that macro would define the symbol that belongs to the stub.
+// Not PYBIND11_MODULE, because that macro would also define the symbol of the stub.
 extern "C" C10_EXPORT PyObject* createExtensionModule() {
   try {
     openreg::device::setHostLock({&openreg::releaseGil, &openreg::acquireGil});

@@ -1,5 +1,5 @@
-// The file that Python loads. It holds nothing but the name Python looks for, so that all code is in libraries
-// which C++ programs and tests can link.
+// The module that Python loads. It only defines the symbol that Python needs; all code is in libraries that C++ programs and
+// tests can link.
 #include <Python.h>
 
 extern PyObject* createExtensionModule(void);

@@ -1,4 +1,4 @@
-"""What users see below ``torch`` under the name of the device."""
+"""The device module: ``torch.<name of the device>``."""
 
 from typing import Any
 
@@ -143,6 +143,6 @@ def __getattr__(name: str) -> Any:
     if name == "default_generators":
         return random._default_generators()
     if name == "_initialized":
-        # `torch.utils.checkpoint` asks for this to know whether there is random state to keep.
+        # `torch.utils.checkpoint` reads this to decide whether to save the random state.
         return is_initialized()
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

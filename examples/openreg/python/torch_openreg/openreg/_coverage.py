@@ -1,4 +1,4 @@
-"""How each operator of the installed torch runs on the device: read from PyTorch's dispatcher, which knows."""
+"""How each operator of the installed torch runs on the device, read from PyTorch's dispatcher."""
 
 import re
 from collections.abc import Iterable
@@ -11,7 +11,7 @@ from ._states import State
 
 
 class OperatorCoverage(TypedDict):
-    """How one operator runs: one of ``STATES``, and what it was seen by."""
+    """How one operator runs: one of ``STATES``, and the reason."""
 
     state: State
     reason: str
@@ -29,7 +29,7 @@ _LIST, _WHOLE, _COMPOUND, _HOST, _TRANSFORMS, _NANSUM = (
     "Nansum.cpp",
 )
 
-# In the order in which the dispatcher looks for them, all before the fallback of the backend.
+# In the order of the dispatcher's search; all precede the backend's fallback.
 _COMPOSITE_KEYS = ("CompositeExplicitAutogradNonFunctional", "CompositeExplicitAutograd", "CompositeImplicitAutograd")
 _COMPOUND_KEYS = ("SparsePrivateUse1", "SparseCsrPrivateUse1", "QuantizedPrivateUse1", "NestedTensorPrivateUse1")
 
@@ -65,7 +65,7 @@ def describe_operators(names: Iterable[str]) -> dict[str, OperatorCoverage]:
 
 
 class _Dispatcher:
-    """What PyTorch's dispatcher and the policies say at one moment."""
+    """The state of PyTorch's dispatcher and of the policies at one moment."""
 
     def __init__(self) -> None:
         registrations = torch._C._dispatch_get_registrations_for_dispatch_key

@@ -1,4 +1,4 @@
-"""What there is to know of the operators on the device, on one page."""
+"""A report of all operators on the device, as text, JSON or an HTML page."""
 
 import json
 from collections.abc import Sequence
@@ -19,14 +19,14 @@ from ._usage import OperatorUsage, usage
 Format: TypeAlias = Literal["text", "json", "html"]
 
 SCHEMA_VERSION = 1
-"""Of the JSON report. A key that is added does not change it; one that goes, or means something else, does."""
+"""The version of the JSON report. It changes if a key is removed or changes its meaning, not if a key is added."""
 
 _PAGE = "operator_report.html"
-_DATA = '"DATA OF THE REPORT"'  # the place for it in the page
+_DATA = '"DATA OF THE REPORT"'  # the placeholder in the page
 
 
 def report(format: Format = "text", path: str | PathLike[str] | None = None) -> str:
-    """Return a report of how operators run, and of what ran without a kernel of the device's own; see ``usage``.
+    """Return a report of how operators run, and of the operators that ran without a native kernel; see ``usage``.
 
     Args:
         format: ``text`` is a summary, with a table of the operators that ran; ``json`` holds all operators, under keys
@@ -54,7 +54,7 @@ def report(format: Format = "text", path: str | PathLike[str] | None = None) -> 
 
 
 def _collect() -> dict[str, Any]:
-    """Return the report as JSON has it."""
+    """Return the content of the JSON report."""
     used = usage()
     operators = coverage()
     operators |= describe_operators(name for name in used if name not in operators)  # of other libraries
@@ -79,12 +79,12 @@ def _collect() -> dict[str, Any]:
 def _version() -> str | None:
     try:
         return metadata.version(PACKAGE_NAME)
-    except metadata.PackageNotFoundError:  # imported from where it was built, without an installation
+    except metadata.PackageNotFoundError:  # imported from the build folder without an installation
         return None
 
 
 def _plain(used: OperatorUsage) -> dict[str, Any]:
-    """Return the same without objects of PyTorch: a dtype is its name, such as ``float32``."""
+    """Return the same with names such as ``float32`` instead of PyTorch's dtypes."""
     tensors = [{**tensor, "dtype": _dtype_name(tensor["dtype"])} for tensor in used["first_call"]]
     return {**used, "dtypes": [_dtype_name(dtype) for dtype in used["dtypes"]], "first_call": tensors}
 
@@ -94,7 +94,7 @@ def _dtype_name(dtype: torch.dtype) -> str:
 
 
 def _inside_script(data: dict[str, Any]) -> str:
-    """Return JSON that no HTML parser takes for markup, whatever the names in it are."""
+    """Return JSON that an HTML parser cannot read as markup, for any names."""
     text = json.dumps(data, separators=(",", ":"))  # ASCII
     return text.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e")
 
@@ -110,10 +110,10 @@ def _as_text(data: dict[str, Any]) -> str:
     ]
     ran = [operator for operator in data["operators"] if operator["usage"] is not None]
     if not ran:
-        return "\n".join([*lines, "Nothing ran without a kernel of its own.", ""])
+        return "\n".join([*lines, "No operator ran without a native kernel.", ""])
     ran.sort(key=lambda operator: (-operator["usage"]["seconds"], operator["name"]))
     calls, seconds = (sum(operator["usage"][key] for operator in ran) for key in ("calls", "seconds"))
-    lines += [f"Ran without a kernel of its own: operators {len(ran)}, calls {calls}, time {_time(seconds)}", ""]
+    lines += [f"Without a native kernel: operators {len(ran)}, calls {calls}, time {_time(seconds)}", ""]
     rows = [("calls", "wider", "time", "operator", "state", "dtypes", "first call")]
     rows += [
         (
@@ -144,7 +144,7 @@ def _time(seconds: float) -> str:
 
 
 def _align(rows: Sequence[tuple[str, ...]]) -> list[str]:
-    """Return the rows as lines, numbers to the right, text to the left."""
+    """Return the rows as lines, with numbers aligned to the right and text to the left."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     return [
         "  ".join(

@@ -1,14 +1,14 @@
-"""How an operator can run on the device. torch-backend runs this file too: it imports the standard library alone."""
+"""How an operator can run on the device. torch-backend imports this file too, so it uses only the standard library."""
 
 from typing import Literal, TypeAlias
 
 State: TypeAlias = Literal["native", "emulated", "cpu", "composite", "none"]
 
 STATES: dict[State, str] = {
-    "native": "a kernel of the device's own",
+    "native": "the device's own kernel",
     "emulated": "PyTorch's CPU kernel, in place on device memory",
     "cpu": "PyTorch's CPU kernel, with copies to the host and back",
-    "composite": "taken apart by PyTorch into other operators",
+    "composite": "PyTorch computes it from other operators",
     "none": "cannot run on the device",
 }
-"""The states that an operator can be in, with what they mean."""
+"""The states of an operator, with their meanings."""

@@ -15,7 +15,7 @@ _library = torch.library.Library(DEVICE_NAME, "FRAGMENT")
 
 
 def swiglu(gate: Tensor, up: Tensor) -> Tensor:
-    """Return ``silu(gate) * up``, the activation of today's feed-forward layers, for two tensors of one shape.
+    """Return ``silu(gate) * up``, an activation of feed-forward layers, for two tensors of the same shape.
 
     Raises RuntimeError if their shapes, dtypes or devices differ.
     """
@@ -23,7 +23,7 @@ def swiglu(gate: Tensor, up: Tensor) -> Tensor:
     return result
 
 
-# PORTING: a fused kernel, m.impl("swiglu", ...) in csrc/aten/native, takes the place of this; all else stays.
+# PORTING: replace this function by a fused kernel, m.impl("swiglu", ...) in csrc/aten/native; everything else stays.
 def _swiglu(gate: Tensor, up: Tensor) -> Tensor:
     _check_pair(gate, up)
     return torch.nn.functional.silu(gate).mul_(up)
@@ -41,7 +41,7 @@ def _check_pair(gate: Tensor, up: Tensor) -> None:
         ("device", gate.device, up.device),
     ):
         if first != second:
-            raise RuntimeError(f"swiglu takes two tensors of one {what}, got {first} and {second}")
+            raise RuntimeError(f"swiglu needs two tensors of the same {what}, got {first} and {second}")
 
 
 def _swiglu_backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, Tensor | None]:

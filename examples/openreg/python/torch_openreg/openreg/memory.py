@@ -46,7 +46,7 @@ def max_memory_allocated(device: DeviceLike = None) -> int:
 
 
 def memory_reserved(device: DeviceLike = None) -> int:
-    """Return how much memory the allocator holds on `device`, whether tensors occupy it or not."""
+    """Return how much memory the allocator has reserved on `device`, used by tensors or not."""
     return torch.accelerator.memory_reserved(existing_index(device))
 
 
@@ -61,27 +61,27 @@ def memory_stats(device: DeviceLike = None) -> dict[str, Any]:
 
 
 def memory_stats_as_nested_dict(device: DeviceLike = None) -> dict[str, Any]:
-    """Return `memory_stats` with one level of dictionary for each part of a key."""
+    """Return `memory_stats` as nested dictionaries, one level for each part of a key."""
     return _nested(memory_stats(device))
 
 
 def reset_peak_memory_stats(device: DeviceLike = None) -> None:
-    """Let the peaks in `memory_stats` start again from the current values."""
+    """Reset the peaks in `memory_stats` to the current values."""
     torch.accelerator.reset_peak_memory_stats(existing_index(device))
 
 
 def reset_accumulated_memory_stats(device: DeviceLike = None) -> None:
-    """Let the totals in `memory_stats`, ``allocated`` and ``freed``, start again from zero."""
+    """Reset the totals in `memory_stats`, ``allocated`` and ``freed``, to zero."""
     torch.accelerator.reset_accumulated_memory_stats(existing_index(device))
 
 
 def mem_get_info(device: DeviceLike = None) -> tuple[int, int]:
-    """Return the free and the total memory of `device`, as the device itself sees them."""
+    """Return the free and the total memory of `device`; the device counts cached memory as used."""
     return torch.accelerator.get_memory_info(existing_index(device))
 
 
 def set_per_process_memory_fraction(fraction: float, device: DeviceLike = None) -> None:
-    """Let this process reserve at most `fraction`, from 0 to 1, of the total memory of `device`.
+    """Limit this process to `fraction`, from 0 to 1, of the total memory of `device`.
 
     Beyond that it is out of memory, as if the device had no more. What is reserved already stays.
     """
@@ -94,27 +94,27 @@ def get_per_process_memory_fraction(device: DeviceLike = None) -> float:
 
 
 def host_memory_stats() -> dict[str, int]:
-    """Return the statistics of pinned memory, by the keys of ``torch.cuda.host_memory_stats``. Times in us."""
+    """Return the statistics of pinned memory, with the keys of ``torch.cuda.host_memory_stats``. Times are in us."""
     return _C._host_memory_stats()
 
 
 def host_memory_stats_as_nested_dict() -> dict[str, Any]:
-    """Return `host_memory_stats` with one level of dictionary for each part of a key."""
+    """Return `host_memory_stats` as nested dictionaries, one level for each part of a key."""
     return _nested(host_memory_stats())
 
 
 def reset_peak_host_memory_stats() -> None:
-    """Let the peaks in `host_memory_stats` start again from the current values."""
+    """Reset the peaks in `host_memory_stats` to the current values."""
     _C._reset_peak_host_memory_stats()
 
 
 def reset_accumulated_host_memory_stats() -> None:
-    """Let the totals in `host_memory_stats` start again from zero."""
+    """Reset the totals in `host_memory_stats` to zero."""
     _C._reset_accumulated_host_memory_stats()
 
 
 def memory_summary(device: DeviceLike = None, abbreviated: bool = False) -> str:
-    """Return the statistics of `device` as a table. `abbreviated` leaves out the rows of single memory pools."""
+    """Return the statistics of `device` as a table. `abbreviated` omits the rows of single memory pools."""
     index = existing_index(device)
     stats = memory_stats(index)
     columns = ("current", "peak", "allocated", "freed")
@@ -140,15 +140,15 @@ def _record_memory_history(
     clear_history: bool = False,
     skip_actions: Sequence[str] = (),
 ) -> None:
-    """Start to record what happens to the memory of all devices, for `_snapshot`; with ``enabled=None`` stop.
+    """Start recording the history of the memory of all devices, for `_snapshot`; ``enabled=None`` stops it.
 
     Args:
-        enabled: ``"state"`` records where each block that lives comes from, ``"all"`` also every action in its order.
-        context: Whether to keep stacks of calls: for what lives, also for allocations that are over, also for frees.
+        enabled: ``"state"`` records the origin of each live block, ``"all"`` also every action in order.
+        context: Which call stacks to keep: of live blocks, also of finished allocations, also of frees.
         stacks: ``"python"`` for Python and TorchScript frames, ``"all"`` for C++ frames as well.
-        max_entries: Actions kept for each device. The oldest make room for the newest.
-        clear_history: Forget what was recorded before.
-        skip_actions: Actions not to record, by the names that they have in a snapshot.
+        max_entries: Number of actions kept for each device. New actions replace the oldest.
+        clear_history: Remove earlier entries.
+        skip_actions: Actions not to record, by their names in a snapshot.
     """
     if enabled is None:
         _C._stop_memory_history()
@@ -160,9 +160,9 @@ def _record_memory_history(
 
 
 def _snapshot() -> dict[str, Any]:
-    """Return the state of the allocator and what was recorded, as ``torch.cuda.memory._snapshot`` does.
+    """Return the state of the allocator and its history, like ``torch.cuda.memory._snapshot``.
 
-    ``segments`` holds what is reserved and the blocks in it, ``device_traces`` a list of actions for each device.
+    ``segments`` lists the segments and their blocks, ``device_traces`` has a list of actions for each device.
     """
     return _C._memory_snapshot()
 
@@ -174,13 +174,13 @@ def _dump_snapshot(filename: str | os.PathLike[str] = "dump_snapshot.pickle") ->
 
 
 def memory_snapshot(mempool_id: tuple[int, int] | None = None) -> list[dict[str, Any]]:
-    """Return the segments of all devices and the blocks in them; only those of one memory pool, if it is given."""
+    """Return the segments and blocks of all devices, or only those of the given memory pool."""
     segments = _snapshot()["segments"]
     return [s for s in segments if mempool_id is None or s["segment_pool_id"] == tuple(mempool_id)]
 
 
 def _size(count: int) -> str:
-    """Return `count` bytes in the largest unit that leaves at least one."""
+    """Return `count` bytes in the largest unit in which the number is at least one."""
     value = float(count)
     for unit in ("B", "KiB", "MiB"):
         if abs(value) < 1024:

@@ -1,4 +1,4 @@
-"""Device memory between processes: what ``torch.multiprocessing`` sends through queues and pipes is shared, not copied."""
+"""Shares device memory between processes: ``torch.multiprocessing`` sends tensors without a copy."""
 
 from collections.abc import Callable
 from multiprocessing.reduction import ForkingPickler
@@ -16,18 +16,18 @@ _Reduced: TypeAlias = tuple[Callable[..., Any], tuple[Any, ...]]
 
 
 def ipc_collect() -> None:
-    """Free what this process has sent and no receiver uses any more. Each further sending does it, too."""
+    """Free the memory that this process has sent and that its receivers have freed. Sending does the same."""
     _C._collect_shared_storages()
 
 
 def install() -> None:
-    """Have ``torch.multiprocessing`` send events and storages of this device, and all that is built on storages."""
+    """Register reducers for events and storages of this device, and thereby for everything that uses storages."""
     ForkingPickler.register(torch.UntypedStorage, _reduce_storage)
     ForkingPickler.register(torch.Event, _reduce_event)
 
 
 def _reduce_storage(storage: torch.UntypedStorage) -> _Reduced:
-    # Core takes tensors, parameters and typed storages apart; all of them end here.
+    # PyTorch decomposes tensors, parameters and typed storages into untyped storages.
     if storage.device.type != DEVICE_NAME:
         by_core: _Reduced = reductions.reduce_storage(storage)
         return by_core

@@ -1,4 +1,4 @@
-"""Random numbers of the devices. Each device has a generator of its own; that of the CPU is never touched."""
+"""Random numbers of the devices. Each device has its own generator; the CPU's generator is never used or changed."""
 
 import copyreg
 from collections.abc import Iterable
@@ -13,9 +13,9 @@ from ._utils import DeviceLike, existing_index
 
 
 def install() -> None:
-    """Let pickle and copy keep generators of this device.
+    """Register a reducer, so that pickle and copy support generators of this device.
 
-    Core's own way asks the generator of each device but the CPU for its offset, and this one has none.
+    PyTorch's own reducer reads the offset of every generator but the CPU's, and this generator has no offset.
     """
     copyreg.pickle(torch.Generator, _reduce)
 
@@ -47,12 +47,12 @@ def get_rng_state_all() -> list[torch.Tensor]:
 
 
 def set_rng_state(new_state: torch.Tensor, device: DeviceLike = None) -> None:
-    """Put the generator of `device` into a state that `get_rng_state` returned."""
+    """Restore the generator of `device` to a state from `get_rng_state`."""
     _generator(device).set_state(new_state)
 
 
 def set_rng_state_all(new_states: Iterable[torch.Tensor]) -> None:
-    """Put the generators of all devices into the states that `get_rng_state_all` returned."""
+    """Restore the generators of all devices to the states from `get_rng_state_all`."""
     for generator, state in zip(_default_generators(), new_states, strict=True):
         generator.set_state(state)
 
@@ -69,12 +69,12 @@ def manual_seed_all(seed: int) -> None:
 
 
 def seed() -> None:
-    """Seed the generator of the current device with a number that nobody can predict."""
+    """Seed the generator of the current device with a random number."""
     _generator().seed()
 
 
 def seed_all() -> None:
-    """Seed the generators of all devices with one number that nobody can predict."""
+    """Seed the generators of all devices with the same random number."""
     manual_seed_all(torch.Generator().seed())
 
 

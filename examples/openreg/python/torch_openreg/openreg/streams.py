@@ -1,4 +1,4 @@
-"""Streams and events. The classes are those of core; here is what names streams of this device."""
+"""Streams and events: PyTorch's classes, and functions that return streams of this device."""
 
 import torch
 
@@ -6,7 +6,7 @@ from .. import _C
 from .._build_info import DEVICE_NAME
 from ._utils import DeviceLike, existing_index
 
-# With this backend loaded, both are made on its current device if none is given.
+# With this backend loaded, their default device is its current device.
 Stream = torch.Stream
 Event = torch.Event
 
@@ -17,17 +17,17 @@ def _wrap(parts: tuple[int, int, int]) -> torch.Stream:
 
 
 def current_stream(device: DeviceLike = None) -> torch.Stream:
-    """Return the stream that work of this thread on `device` goes to."""
+    """Return the stream that receives this thread's work on `device`."""
     return torch.accelerator.current_stream(existing_index(device))
 
 
 def default_stream(device: DeviceLike = None) -> torch.Stream:
-    """Return the stream that is current on `device` where nobody has set another."""
+    """Return the default stream of `device`, which is current until another stream is set."""
     return _wrap(_C._get_default_stream(existing_index(device)))
 
 
 def get_stream_from_external(data_ptr: int, device: DeviceLike = None) -> torch.Stream:
-    """Return the stream behind a handle of the device's SDK, given as an integer. Its owner must keep it alive."""
+    """Return the stream of a handle of the device's SDK, an integer. The stream's owner must keep it alive."""
     return _wrap(_C._get_external_stream(data_ptr, existing_index(device)))
 
 
@@ -63,5 +63,5 @@ def _of_this_device(stream: torch.Stream) -> torch.Stream:
     if not isinstance(stream, torch.Stream):
         raise TypeError(f"expected a torch.Stream, but got {stream!r}")
     if stream.device.type != DEVICE_NAME:
-        raise ValueError(f"expected a stream of device type '{DEVICE_NAME}', but got one of '{stream.device}'")
+        raise ValueError(f"expected a stream of device type '{DEVICE_NAME}', but got a stream of '{stream.device}'")
     return stream
