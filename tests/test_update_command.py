@@ -77,7 +77,7 @@ def test_conflicts_are_shown_and_left_to_git(template: Template, project: Path) 
     assert result.exit_code == 1
     assert "Conflicts in 2 files:" in result.output
     assert f"  {STREAM}: edited on both sides" in result.output
-    assert f"  {EVENT}: edited by you, no longer in the template" in result.output
+    assert f"  {EVENT}: edited by you, removed from the template" in result.output
     assert "git add" in result.output
     text = (project / STREAM).read_text()
     assert text == "<<<<<<< HEAD\nthe vendor's\n=======\nthe template's\n>>>>>>> template-v1.1.0\n"
@@ -236,9 +236,9 @@ def test_answers_given_with_the_command(template: Template, project: Path) -> No
     assert answers_of(project)["num_devices"] == 5
     commit_all(project, "five")
     for data, message in (
-        ("device_name=other", "device_name is fixed once a project is rendered"),
+        ("device_name=other", "device_name cannot change after a project is rendered"),
         ("features=docs", "use `torch-backend add-feature`"),
-        ("nonsense=1", "No such question: nonsense; they are vendor_name,"),
+        ("nonsense=1", "No such question: nonsense; the questions are vendor_name,"),
         ("num_devices=100", "num_devices: 100 devices cannot be emulated"),
         ("num_devices", "write QUESTION=ANSWER"),
     ):
