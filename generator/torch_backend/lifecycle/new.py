@@ -164,7 +164,7 @@ def _start_history(rendered: Path, above: Path | None, version: str, folder: Pat
     message = f"Start from the template{f' {version}' if version else ''}"
     if above is not None:
         return [
-            f"{folder} is in the git repository {above}: commit it there, because `torch-backend update` needs a commit."
+            f"{folder} is in the git repository {above}: commit it there, since `torch-backend update` needs a commit."
         ]
     git = Git(rendered)
     try:

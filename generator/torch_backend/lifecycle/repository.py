@@ -252,6 +252,6 @@ def _clone(place: _Place, folder: Path, version: str) -> tuple[Repository, Revis
         return repository, Revision(repository.revision(version).commit, version)
     except UserError as error:
         raise UserError(
-            f"The template at {place.address} has no version {version}, which the project was made from. {place.advice}",
+            f"The template at {place.address} has no version {version}, the project's version. {place.advice}",
             2,
         ) from error

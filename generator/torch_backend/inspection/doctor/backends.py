@@ -67,7 +67,7 @@ def _entry_points(context: Context) -> Iterator[Check]:
             yield Check(
                 "entry point",
                 "fail",
-                f"{entry['distribution']} in {entry['folder']} names the module {entry['module']}, which does not exist: "
+                f"{entry['distribution']} in {entry['folder']} names the module {entry['module']}, which is missing: "
                 "`import torch` fails",
                 f"{context.python} -m pip uninstall {entry['distribution']}; delete its .dist-info folder if it stays.",
             )
@@ -103,7 +103,7 @@ def _package(context: Context, project: Project) -> Iterator[Check]:
         yield Check(
             "package",
             "warn",
-            f"{facts['folder']} is on the path without metadata, so `import torch` does not load it",
+            f"{facts['folder']} has no metadata, so `import torch` does not load it",
             build,
         )
     else:
