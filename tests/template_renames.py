@@ -14,7 +14,7 @@ from pathlib import PurePosixPath
 
 from torch_backend.lifecycle import migrations
 
-from .running import ROOT
+from .running import ROOT, git
 
 OLDEST = "b2758cc2a64176207952c9cc7ec48ac2e5f4501e"  # projects made from here on are carried over
 
@@ -22,10 +22,19 @@ OLDEST = "b2758cc2a64176207952c9cc7ec48ac2e5f4501e"  # projects made from here o
 NOT_RENAMED: set[tuple[str, str]] = set()
 
 
-def has_commit(commit: str) -> bool:
-    """False in a shallow clone, unless the commit is in it."""
-    command = ["git", "-C", str(ROOT), "cat-file", "-e", f"{commit}^{{commit}}"]
-    return subprocess.run(command, capture_output=True, check=False).returncode == 0
+def why_no_history() -> str:
+    """Why the oldest commit cannot be looked at, for tests to skip with; empty if it can, or if git has to tell."""
+    if not (ROOT / ".git").exists():
+        return f"This folder is not a git checkout, so it does not hold the commit {OLDEST[:7]}."
+
+    def succeeds(*arguments: str) -> bool:
+        return subprocess.run(["git", "-C", str(ROOT), *arguments], capture_output=True, check=False).returncode == 0
+
+    if not succeeds("cat-file", "-e", f"{OLDEST}^{{commit}}") and (
+        git(ROOT, "rev-parse", "--is-shallow-repository").strip() == "true"
+    ):
+        return f"The clone is shallow and does not hold the commit {OLDEST[:7]}: `git fetch --unshallow` completes it."
+    return ""
 
 
 def rendered(path: str) -> str:

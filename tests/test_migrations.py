@@ -14,7 +14,7 @@ from torch_backend.lifecycle.changelog import sections
 
 from .conftest import answers_of
 from .running import ROOT, commit_all, git
-from .template_renames import OLDEST, has_commit, without_migration
+from .template_renames import why_no_history, without_migration
 from .test_cli import run
 from .versions import Template, edit, originals, project, template
 
@@ -123,8 +123,8 @@ def test_this_template_has_a_readable_file() -> None:
 
 
 def test_every_renamed_file_of_the_template_has_a_migration() -> None:
-    if not has_commit(OLDEST):
-        pytest.skip(f"The clone is shallow and does not hold {OLDEST[:7]}: `git fetch --unshallow` completes it.")
+    if reason := why_no_history():
+        pytest.skip(reason)
     assert without_migration() == []
 
 

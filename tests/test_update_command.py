@@ -270,3 +270,26 @@ def test_a_second_tag_on_a_version(template: Template, project: Path) -> None:
     git(template.root, "tag", "--annotate", "--message", "moves", "latest")
     assert run("update", "--project", str(project)).exit_code == 0
     assert answers_of(project)["_commit"] == "v1.1.0"
+
+
+def test_in_files_of_a_port_the_vendors_text_stays(template: Template, project: Path) -> None:
+    memory, handles = "csrc/device/Memory.cpp", "csrc/device/Handles.h"
+    template.write(f"template/{memory}", "first\nallocate: not written\nmiddle\nmiddle\nfree: not written\n")
+    template.write(f"template/{handles}", "handles: not written\n")
+    (template.root / "template" / f"{memory}.jinja").unlink()
+    template.release("v1.1.0")
+    assert run("update", "--project", str(project)).exit_code == 0
+    commit_all(project, "updated")
+    edit(project, memory, "first\nallocate: mine\nmiddle\nmiddle\nfree: not written\n")
+    edit(project, handles, "handles: mine\n")
+    template.write(f"template/{memory}", "first\nallocate: in bytes\nmiddle\nmiddle\nfree: not written\nnew\n")
+    (template.root / "template" / handles).unlink()
+    template.release("v1.2.0")
+    for options in (["--dry-run"], []):
+        result = run("update", *options, "--project", str(project))
+        assert result.exit_code == 0, result.output
+        assert f"  {memory}:\n    @@ -1 +1 @@\n    -allocate: not written\n    +allocate: in bytes\n" in result.output
+        assert f"  {handles} is no longer in the template.\n" in result.output
+    assert (project / memory).read_text() == "first\nallocate: mine\nmiddle\nmiddle\nfree: not written\nnew\n"
+    assert (project / handles).read_text() == "handles: mine\n"
+    assert git(project, "ls-files", "--unmerged") == ""

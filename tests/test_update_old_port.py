@@ -13,7 +13,7 @@ from torch_backend.source import Source
 from .conftest import answers_of
 from .old_port import ANSWERS, EDITS, MOVED, OWN, OldPort, make_old_port
 from .running import commit_all, git
-from .template_renames import OLDEST, has_commit
+from .template_renames import why_no_history
 from .test_cli import run
 
 SEEDS = re.compile(r"csrc/aten/native/[^/]*\.cpp$|tests/test_native\.py$|tests/conformance/claims\.json$|examples/")
@@ -21,8 +21,8 @@ SEEDS = re.compile(r"csrc/aten/native/[^/]*\.cpp$|tests/test_native\.py$|tests/c
 
 @pytest.fixture(scope="module")
 def port(tmp_path_factory: pytest.TempPathFactory) -> OldPort:
-    if not has_commit(OLDEST):
-        pytest.skip(f"The clone is shallow and does not hold {OLDEST[:7]}: `git fetch --unshallow` completes it.")
+    if reason := why_no_history():
+        pytest.skip(reason)
     return make_old_port(tmp_path_factory.mktemp("old_port"))
 
 
