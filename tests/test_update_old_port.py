@@ -7,12 +7,13 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from torch_backend.lifecycle import migrations
 from torch_backend.render import ANSWERS_FILE, Tree, render_tree
 from torch_backend.source import Source
 
 from .conftest import answers_of
-from .old_port import ANSWERS, EDITS, MOVED, OWN, OldPort, make_old_port
-from .running import commit_all, git
+from .old_port import ANSWERS, EDITS, OWN, OldPort, make_old_port
+from .running import ROOT, commit_all, git
 from .template_renames import why_no_history
 from .test_cli import run
 
@@ -41,12 +42,8 @@ def fresh(source: Source) -> Tree:
 
 
 def _new_path(path: str) -> str:
-    moved = {
-        **MOVED,
-        "csrc/runtime/BlockSize.cpp": "csrc/runtime/memory/BlockSize.cpp",
-        "csrc/aten/emulation/Boxed.cpp": "csrc/fallback/Boxed.cpp",
-    }
-    return moved.get(path, path)
+    steps = migrations.parse((ROOT / migrations.FILE).read_text(encoding="utf-8"))
+    return migrations.rename(path, [pair for step in steps for pair in step.renames.items()])
 
 
 def _files(project: Path) -> set[str]:
@@ -84,6 +81,7 @@ def test_what_the_vendor_has_not_edited_is_the_new_template(port: OldPort, print
 
 @pytest.mark.parametrize("path", EDITS)
 def test_edits_are_kept(port: OldPort, printed: str, path: str) -> None:
+    assert (_new_path(path) == path) == (path not in ("csrc/runtime/BlockSize.cpp", "csrc/aten/emulation/Boxed.cpp"))
     text = (port.project / _new_path(path)).read_text(encoding="utf-8")
     for _, new in EDITS[path]:
         for line in new.splitlines():

@@ -110,7 +110,7 @@ def test_a_repository_that_has_a_commit_checked_out(template: Template, project:
 @pytest.mark.parametrize("form", ["{}", "0.0.0.post2.dev0+{}", "0.0.0.post47+g{}"])
 def test_how_a_commit_may_be_recorded(template: Template, project: Path, first: str, form: str) -> None:
     whole = git(template.root, "rev-parse", first).strip()
-    for commit in {first, whole}:
+    for commit in (whole, first):
         text = (project / ".copier-answers.yml").read_text().replace(str(answers_of(project)["_commit"]), "COMMIT")
         edit(project, ".copier-answers.yml", text.replace("COMMIT", form.format(commit)))
         assert "there is nothing to update" in run("update", "--project", str(project)).output
