@@ -1,18 +1,13 @@
 #pragma once
 
-#include <array>
-#include <cstddef>
 #include <set>
-#include <unordered_map>
-#include <utility>
 
 #include "runtime/memory/Block.h"
+#include "runtime/memory/BlockSize.h"
 
 namespace openreg {
 
-struct PrivatePool;
-
-// Free blocks of one size class (small or large), separate for each stream, best fit first.
+// Free blocks of one size class, ordered so that lower_bound finds the best fit on a stream.
 struct BlockPool {
   struct Order {
     bool operator()(const Block* a, const Block* b) const {
@@ -26,63 +21,23 @@ struct BlockPool {
     }
   };
 
-  explicit BlockPool(bool small, PrivatePool* owner = nullptr) : small(small), owner(owner) {}
+  BlockPool(SizeClass size_class, PrivatePool* owner) : size_class(size_class), owner(owner) {}
 
-  bool small;
-  PrivatePool* owner;  // nullptr for the shared pool
+  SizeClass size_class;
+  PrivatePool* owner;  // nullptr: a shared pool
   std::set<Block*, Order> free;
 };
 
-// The fast path: recently freed blocks by exact size, not merged with their neighbors, because a training step requests the
-// same sizes as the step before. It keeps many small blocks and few large blocks.
-class RecentBlocks {
- public:
-  // Takes the block unless it already has enough blocks of this size, or the block belongs to a private pool.
-  bool push(Block* block);
-  Block* pop(c10::StreamId stream, size_t size);
+// A pool for each size class.
+struct BlockPools {
+  explicit BlockPools(PrivatePool* owner = nullptr) : small(SizeClass::Small, owner), large(SizeClass::Large, owner) {}
 
-  // Removes and returns all blocks; the caller merges them.
-  template <class Function>
-  void drain(Function&& give_back) {
-    for (auto& [stream, bins] : bins_by_stream_) {
-      for (auto& bin : bins.small) {
-        bin.count = 0;
-        while (Block* block = bin.head) {
-          bin.head = block->next_in_bin;
-          block->next_in_bin = nullptr;
-          block->binned = false;
-          give_back(block);
-        }
-      }
-      for (Block*& block : bins.large) {
-        if (block != nullptr) {
-          block->binned = false;
-          give_back(std::exchange(block, nullptr));
-        }
-      }
-    }
+  BlockPool& of(SizeClass size_class) {
+    return size_class == SizeClass::Small ? small : large;
   }
 
- private:
-  static constexpr size_t kBinnedSize = size_t{1} << 20;
-  static constexpr size_t kGranularity = 512;
-  static constexpr size_t kMaxBytesPerBin = size_t{2} << 20;
-  static constexpr size_t kMaxBlocksPerBin = 64;
-
-  struct Bin {
-    Block* head = nullptr;
-    size_t count = 0;
-  };
-  struct Bins {
-    std::array<Bin, kBinnedSize / kGranularity + 1> small;
-    std::array<Block*, 4> large{};
-  };
-
-  Bins& binsOf(c10::StreamId stream);
-
-  std::unordered_map<c10::StreamId, Bins> bins_by_stream_;
-  c10::StreamId last_stream_ = 0;
-  Bins* last_bins_ = nullptr;
+  BlockPool small;
+  BlockPool large;
 };
 
 }  // namespace openreg

@@ -14,7 +14,6 @@ using c10::CachingAllocator::kMinBlockSize;
 using c10::CachingAllocator::kMinLargeAlloc;
 using c10::CachingAllocator::kRoundLarge;
 using c10::CachingAllocator::kSmallBuffer;
-using c10::CachingAllocator::kSmallSize;
 
 namespace {
 
@@ -23,10 +22,6 @@ constexpr size_t roundUp(size_t size, size_t multiple) {
 }
 
 }  // namespace
-
-bool isSmall(size_t size) {
-  return size <= kSmallSize;
-}
 
 size_t blockSizeFor(size_t nbytes) {
   if (nbytes <= kMinBlockSize) {
@@ -41,9 +36,10 @@ size_t blockSizeFor(size_t nbytes) {
 
 size_t segmentSizeFor(size_t size) {
   if (AcceleratorAllocatorConfig::use_expandable_segments()) {
-    TORCH_WARN_ONCE("the setting expandable_segments has no effect on ", c10::get_privateuse1_backend(), " devices: their segments keep the size they were made with");
+    TORCH_WARN_ONCE("the setting expandable_segments has no effect on ", c10::get_privateuse1_backend(),
+                    " devices: their segments keep the size they were made with");
   }
-  if (isSmall(size)) {
+  if (sizeClassOf(size) == SizeClass::Small) {
     return kSmallBuffer;
   }
   const size_t exact = roundUp(size, kRoundLarge);
@@ -63,7 +59,10 @@ bool mayServe(const Block& block, size_t size) {
 
 bool maySplit(const Block& block, size_t size) {
   const size_t rest = block.size - size;
-  return block.pool->small ? rest >= kMinBlockSize : rest > kSmallSize && !isOversize(size);
+  if (block.pool->size_class == SizeClass::Small) {
+    return rest >= kMinBlockSize;
+  }
+  return sizeClassOf(rest) == SizeClass::Large && !isOversize(size);
 }
 
 }  // namespace openreg

@@ -30,8 +30,8 @@ Block* CachingAllocator::allocateBlock(c10::DeviceIndex index, size_t nbytes) {
   Block* block = cache(index).allocate(nbytes, currentStream(index).id());
   if (C10_UNLIKELY(c10::memoryProfilingEnabled())) {
     const auto stats = cache(index).stats();
-    c10::reportMemoryUsageToProfiler(
-        block->address, static_cast<int64_t>(block->size), stats.allocated_bytes[0].current, stats.reserved_bytes[0].current, c10::Device(kDeviceType, index));
+    c10::reportMemoryUsageToProfiler(block->address, static_cast<int64_t>(block->size), stats.allocated_bytes[0].current,
+                                     stats.reserved_bytes[0].current, c10::Device(kDeviceType, index));
   }
   return block;
 }
@@ -55,8 +55,8 @@ void CachingAllocator::deleteBlock(void* context) {
   auto& cache = cachingAllocator().cache(block->device);
   if (C10_UNLIKELY(c10::memoryProfilingEnabled())) {
     const auto stats = cache.stats();
-    c10::reportMemoryUsageToProfiler(
-        block->address, -static_cast<int64_t>(block->size), stats.allocated_bytes[0].current - block->size, stats.reserved_bytes[0].current, c10::Device(kDeviceType, block->device));
+    c10::reportMemoryUsageToProfiler(block->address, -static_cast<int64_t>(block->size), stats.allocated_bytes[0].current - block->size,
+                                     stats.reserved_bytes[0].current, c10::Device(kDeviceType, block->device));
   }
   if (InlineKernel::otherThreadsOn(block->device, block->stream)) [[unlikely]] {
     // The kernel may allocate at an earlier position of the stream than work that uses this block. Therefore the block waits

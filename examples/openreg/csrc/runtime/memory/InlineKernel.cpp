@@ -23,7 +23,8 @@ size_t slotOf(c10::DeviceIndex device, c10::StreamId stream) {
 
 }  // namespace
 
-InlineKernel::InlineKernel(c10::DeviceIndex device, c10::StreamId stream) : slot_(slotOf(device, stream)), outer_(std::exchange(innermost, this)) {
+InlineKernel::InlineKernel(c10::DeviceIndex device, c10::StreamId stream)
+    : slot_(slotOf(device, stream)), outer_(std::exchange(innermost, this)) {
   slots[slot_].kernels.fetch_add(1);
 }
 

@@ -14,7 +14,7 @@ using c10::CachingAllocator::StatType;
 constexpr auto kAggregate = static_cast<size_t>(StatType::AGGREGATE);
 
 size_t typeOf(const BlockPool& pool) {
-  return static_cast<size_t>(pool.small ? StatType::SMALL_POOL : StatType::LARGE_POOL);
+  return static_cast<size_t>(pool.size_class == SizeClass::Small ? StatType::SMALL_POOL : StatType::LARGE_POOL);
 }
 
 void increase(StatArray& array, size_t type, size_t amount) {
@@ -29,7 +29,8 @@ void decrease(StatArray& array, size_t type, size_t amount) {
 
 template <class Function>
 void forEachStat(DeviceStats& stats, Function&& function) {
-  for (auto* array : {&stats.allocation, &stats.segment, &stats.active, &stats.inactive_split, &stats.allocated_bytes, &stats.reserved_bytes, &stats.active_bytes, &stats.inactive_split_bytes, &stats.requested_bytes}) {
+  for (auto* array : {&stats.allocation, &stats.segment, &stats.active, &stats.inactive_split, &stats.allocated_bytes,
+                      &stats.reserved_bytes, &stats.active_bytes, &stats.inactive_split_bytes, &stats.requested_bytes}) {
     for (auto& stat : *array) {
       function(stat);
     }

@@ -19,11 +19,11 @@ struct PrivatePool {
   c10::MempoolId_t id;
   int users = 0;  // graphs that share it
   size_t segments = 0;
-  BlockPool small{/*small=*/true, this};
-  BlockPool large{/*small=*/false, this};
+  BlockPools pools{this};
 };
 
-// The private pools of a device, and the streams that presently allocate from them. Not thread-safe.
+// The private pools of a device, and the streams that presently allocate from them. BlockStore owns it. Not thread-safe: the cache is
+// locked.
 class PrivatePools {
  public:
   using StreamFilter = std::function<bool(c10::Stream)>;

@@ -1,12 +1,15 @@
-#include "runtime/memory/BlockPool.h"
+#include "runtime/memory/RecentBlocks.h"
 
 #include <algorithm>
 
-namespace {{ device_name }} {
+#include "runtime/memory/BlockPool.h"
+#include "runtime/memory/BlockSize.h"
+
+namespace openreg {
 
 RecentBlocks::Bins& RecentBlocks::binsOf(c10::StreamId stream) {
   if (last_bins_ == nullptr || stream != last_stream_) {
-    last_bins_ = &bins_by_stream_[stream];  // stays where it is: the map is node based
+    last_bins_ = &bins_by_stream_[stream];  // the pointer stays valid: the map is node based
     last_stream_ = stream;
   }
   return *last_bins_;
@@ -17,7 +20,7 @@ bool RecentBlocks::push(Block* block) {
     return false;
   }
   auto& bins = binsOf(block->stream);
-  if (block->size > kBinnedSize) {
+  if (sizeClassOf(block->size) == SizeClass::Large) {
     const auto slot = std::find(bins.large.begin(), bins.large.end(), nullptr);
     if (slot == bins.large.end()) {
       return false;
@@ -39,8 +42,9 @@ bool RecentBlocks::push(Block* block) {
 
 Block* RecentBlocks::pop(c10::StreamId stream, size_t size) {
   auto& bins = binsOf(stream);
-  if (size > kBinnedSize) {
-    const auto slot = std::find_if(bins.large.begin(), bins.large.end(), [size](const Block* block) { return block != nullptr && block->size == size; });
+  if (sizeClassOf(size) == SizeClass::Large) {
+    const auto fits = [size](const Block* block) { return block != nullptr && block->size == size; };
+    const auto slot = std::find_if(bins.large.begin(), bins.large.end(), fits);
     if (slot == bins.large.end()) {
       return nullptr;
     }
@@ -58,4 +62,4 @@ Block* RecentBlocks::pop(c10::StreamId stream, size_t size) {
   return block;
 }
 
-}  // namespace {{ device_name }}
+}  // namespace openreg
