@@ -14,7 +14,6 @@ from copier import run_copy
 from torch_backend.environment import Environment, create_environment
 from torch_backend.maintenance.example import Example
 from torch_backend.source import PARTS, Source, find_source
-from xdist.scheduler import LoadScopeScheduling
 
 from .running import ROOT
 
@@ -50,26 +49,6 @@ MATRIX: dict[str, dict[str, Any]] = {
 
 # The example and those of them that are built.
 BUILT = ["openreg", "acme", "zz", "very_long"]
-
-
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """What takes long comes first, so that no process is left with it at the end; what ccache shortens, a bit later."""
-    quick = ("test_add_op_build.py", "test_first_hour.py", "test_programs.py")
-    items.sort(key=lambda item: 2 if not item.get_closest_marker("build") else item.path.name in quick)
-
-
-class _Scheduling(LoadScopeScheduling):  # type: ignore[misc]
-    """Each file of tests in one process, for its fixtures' sake; of those that build projects, each project."""
-
-    def _split_scope(self, nodeid: str) -> str:
-        file, _, test = nodeid.partition("::")
-        parameters = re.split(r"[\[\]-]", test)
-        return file + "".join(f"[{name}]" for name in BUILT if file.endswith("test_build.py") and name in parameters)
-
-
-@pytest.hookimpl(optionalhook=True)
-def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> _Scheduling:
-    return _Scheduling(config, log)
 
 
 @pytest.fixture(scope="session")

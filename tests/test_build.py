@@ -35,8 +35,33 @@ from .torch_release import RANGE
 pytestmark = pytest.mark.build
 
 SCRATCH = ROOT / "build" / "tests"
-# All launch modes of the emulated device, each with a project of its own: the tests are the same, and are long.
-LAUNCH_MODES = {"openreg": "inline", "acme": "async", "zz": "blocking", "very_long": "inline"}
+LAUNCH_MODES = ("inline", "async", "blocking")
+# Of a project's own tests, the files that hold what a name or an answer may change: variables of the environment,
+# loading, the device module, pages, files, what is built against the package; and of computing, one file of operators
+# and one of training.
+NAMED = (
+    "autoload",
+    "device",
+    "docs",
+    "extension",
+    "fallback",
+    "faults",
+    "hooks",
+    "interop",
+    "launch_modes",
+    "memory_settings",
+    "module_api",
+    "native",
+    "no_device",
+    "operator_report",
+    "parameters",
+    "profiler",
+    "seam",
+    "serialization",
+    "training",
+)
+# Each with a launch mode of its own.
+OTHERS = {"acme": "async", "zz": "blocking", "very_long": "inline"}
 SANITIZERS = {"address": "address,undefined", "thread": "thread"}
 QUICKSTART = Path("examples") / "quickstart.py"
 
@@ -81,7 +106,8 @@ class Built:
         )
 
 
-@pytest.fixture(scope="session", params=BUILT)
+# What is done with a project is done by one process of pytest-xdist, which builds it once.
+@pytest.fixture(scope="session", params=[pytest.param(name, marks=pytest.mark.xdist_group(name)) for name in BUILT])
 def built(request: pytest.FixtureRequest, source: Source, example: Example) -> Built:
     name: str = request.param
     folder = SCRATCH / name
@@ -215,14 +241,47 @@ def test_doctor_status_and_list_ops(built: Built, monkeypatch: pytest.MonkeyPatc
             assert operators[registration.name]["state"] == registration.state, registration
 
 
-def test_projects_own_tests(built: Built) -> None:
+PYTEST = ("-m", "pytest", "-q", "-p", "no:cacheprovider")
+
+
+def run_its_tests(built: Built, mode: str, *command: str) -> None:
     env = {
-        f"{built.answers['sdk_name'].upper()}_LAUNCH": LAUNCH_MODES[built.name],
+        f"{built.answers['sdk_name'].upper()}_LAUNCH": mode,
         "OMP_WAIT_POLICY": "passive",  # projects are tested at the same time, and idle threads should not spin
     }
-    done = built.run("-m", "pytest", "-q", "-p", "no:cacheprovider", "tests", cwd=built.project, env=env)
+    done = built.run(*command, cwd=built.project, env=env)
     print("\n".join(done.stdout.splitlines()[-15:]))
     assert done.returncode == 0, done.stdout[-8000:] + done.stderr[-2000:]
+
+
+@pytest.mark.parametrize("mode", LAUNCH_MODES)
+def test_the_whole_suite_of_the_example(built: Built, mode: str) -> None:
+    """All of it in one mode; in the others without PyTorch's own tests, which `make test-matrix` runs in each."""
+    if built.name != "openreg":
+        pytest.skip("test_what_depends_on_names has the others")
+    run_its_tests(built, mode, *PYTEST, "tests", *([] if mode == "inline" else ["--ignore=tests/conformance"]))
+
+
+def test_what_depends_on_names(built: Built) -> None:
+    if built.name == "openreg":
+        pytest.skip("this is the example, which runs its whole suite")
+    files = (f"tests/test_{name}.py" for name in NAMED if (built.project / "tests" / f"test_{name}.py").exists())
+    run_its_tests(built, OTHERS[built.name], *PYTEST, *files)
+
+
+@pytest.mark.matrix
+def test_the_whole_suite_under_another_name(built: Built) -> None:
+    if built.name == "openreg":
+        pytest.skip("test_the_whole_suite_of_the_example has it")
+    run_its_tests(built, OTHERS[built.name], *PYTEST, "tests")
+
+
+@pytest.mark.parametrize("mode", [pytest.param(mode, marks=pytest.mark.matrix) for mode in LAUNCH_MODES])
+def test_claims_about_the_tests_of_pytorch(built: Built, mode: str) -> None:
+    """All device-generic tests, where the suite runs some, and the numbers of those that pass."""
+    if built.name != "openreg":
+        pytest.skip("once is enough: names change nothing that an operator computes")
+    run_its_tests(built, mode, "tests/conformance/run.py", "--results", str(SCRATCH / built.name / f"claims-{mode}"))
 
 
 def test_quickstart(built: Built) -> None:

@@ -11,7 +11,6 @@ from typing import Any
 
 import pytest
 import torch
-from forkserver import ForkServer
 
 # How PyTorch names C++ functions in stack traces. It is read at the first one; addr2line, the default, takes a minute for
 # PyTorch's own libraries.
@@ -49,11 +48,6 @@ def second_device() -> torch.device:
     if MODULE.device_count() < 2:
         pytest.skip("this needs two devices")
     return torch.device(DEVICE, 1)
-
-
-def pytest_collection_finish() -> None:
-    """Keep modules and collected tests out of later garbage collections, which take a quarter of a second less each."""
-    gc.freeze()
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
@@ -100,26 +94,19 @@ RunPython = Callable[..., subprocess.CompletedProcess[str]]
 
 
 @pytest.fixture(scope="session")
-def run_python(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunPython]:
+def run_python(tmp_path_factory: pytest.TempPathFactory) -> RunPython:
     """Run a script in a process of its own: ``run_python(code, cwd=..., env=...)``. `device` and `package` are in it.
 
-    The process starts in an empty folder, so that nothing is imported from the working folder by accident. It is forked
-    from one that has imported torch, as if that were its first line; with ``fresh=True`` it starts from nothing.
+    The process starts in an empty folder, so that nothing is imported from the working folder by accident. It imports
+    torch anew, which takes seconds: put into one script what belongs together.
     """
     folder = tmp_path_factory.mktemp("elsewhere")
-    limit = 120  # seconds
-    server = ForkServer() if sys.platform == "linux" else None  # elsewhere, what torch loads may not stand a fork
 
-    def run(
-        code: str, cwd: Path = folder, env: dict[str, str] | None = None, fresh: bool = False
-    ) -> subprocess.CompletedProcess[str]:
+    def run(code: str, cwd: Path = folder, env: dict[str, str] | None = None) -> subprocess.CompletedProcess[str]:
         code = f"device, package = {DEVICE!r}, {PACKAGE!r}\n{code}"
-        env = os.environ | (env or {})
-        if server and not fresh:
-            return server.run(code, cwd, env, limit)
         command = [sys.executable, "-c", code]
-        return subprocess.run(command, cwd=cwd, env=env, capture_output=True, text=True, timeout=limit)
+        return subprocess.run(
+            command, cwd=cwd, env=os.environ | (env or {}), capture_output=True, text=True, timeout=120, check=False
+        )
 
-    yield run
-    if server:
-        server.close()
+    return run

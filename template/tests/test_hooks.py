@@ -132,7 +132,7 @@ def test_device_is_chosen_and_exchanged(device_module: ModuleType, second_device
     assert accelerator.current_device_index() == 0
     assert torch._C._accelerator_exchangeDevice(1) == 0
     for index, expected in ((-1, 1), (0, 0), (-1, 0)):  # -1 changes nothing
-        torch._C._accelerator_maybeExchangeDevice(index)
+        torch._C._accelerator_maybeExchangeDevice(index)  # test_extension.py looks at what ours returns
         assert accelerator.current_device_index() == expected
     with pytest.raises(torch.AcceleratorError, match="out of range"):
         accelerator.set_device_index(accelerator.device_count())
@@ -159,7 +159,10 @@ def test_capability_names_dtypes_that_work(device: str) -> None:
     dtypes = torch.accelerator.get_device_capability(device)["supported_dtypes"]
     assert {torch.float32, torch.float16, torch.bfloat16, torch.int64, torch.bool, torch.complex64} <= dtypes
     for dtype in dtypes & {torch.float32, torch.bfloat16, torch.int8, torch.float8_e5m2, torch.complex128}:
-        assert torch.zeros(3, dtype=dtype, device=device).cpu().dtype == dtype
+        expected = torch.ones(3, dtype=dtype)
+        actual = torch.ones(3, dtype=dtype, device=device).cpu()
+        assert actual.dtype == dtype
+        assert torch.equal(actual.view(torch.uint8), expected.view(torch.uint8))
 
 
 def test_memory_functions_of_the_accelerator(device: str) -> None:
@@ -171,10 +174,18 @@ def test_memory_functions_of_the_accelerator(device: str) -> None:
     assert accelerator.memory_reserved() >= accelerator.memory_allocated()
     free, total = accelerator.get_memory_info(0)
     assert 0 < free < total
+    del x
+    assert accelerator.memory_allocated() == before
+    assert accelerator.max_memory_allocated() > before
     accelerator.reset_peak_memory_stats()
+    assert accelerator.max_memory_allocated() == before
+    assert accelerator.memory_stats()["allocated_bytes.all.allocated"] > 0
     accelerator.reset_accumulated_memory_stats()
+    assert accelerator.memory_stats()["allocated_bytes.all.allocated"] == 0
+    reserved = accelerator.memory_reserved()
+    assert reserved > before
     accelerator.empty_cache()
-    assert accelerator.memory_stats()["allocated_bytes.all.current"] == accelerator.memory_allocated()
+    assert accelerator.memory_reserved() < reserved
 
 
 def test_pinned_memory_is_the_devices(device: str) -> None:
@@ -194,20 +205,19 @@ def test_storage_grows_and_shrinks(device: str) -> None:
     storage.resize_(64)
     assert storage.nbytes() == 64
     assert torch.equal(x.cpu(), torch.arange(8.0))
+    used = memory_in_use()
     storage.resize_(0)
     assert storage.nbytes() == 0
+    assert memory_in_use() < used
     storage.resize_(32)
     x.copy_(torch.ones(8))
     assert torch.equal(x.cpu(), torch.ones(8))
 
 
-def test_memory_is_kept_for_a_stream(device: str) -> None:
-    side = torch.Stream(device)
+def test_memory_is_not_kept_for_a_stream_of_another_device_type(device: str) -> None:
     x = torch.ones(1000, device=device)
-    x.record_stream(side)
-    with pytest.raises((RuntimeError, TypeError)):
+    with pytest.raises(RuntimeError, match="got one of cpu"):
         x.record_stream(torch.Stream(torch.device("cpu")))
-    side.synchronize()
 
 
 def test_generators_without_an_offset_say_so(device: str) -> None:

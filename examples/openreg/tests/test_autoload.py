@@ -14,7 +14,7 @@ assert torch._C._get_privateuse1_backend_name() == device
 
 
 def test_import_torch_is_enough(run_python: RunPython) -> None:
-    done = run_python("import torch" + WORKS, fresh=True)
+    done = run_python("import torch" + WORKS)
     assert (done.returncode, done.stderr) == (0, "")
 
 
@@ -28,7 +28,6 @@ assert torch._C._get_privateuse1_backend_name() == "privateuseone"
 assert torch.accelerator.current_accelerator() is None or torch.accelerator.current_accelerator().type != device
 """,
         env=OFF,
-        fresh=True,
     )
     assert (done.returncode, done.stderr) == (0, "")
 
@@ -40,7 +39,6 @@ def test_import_by_name(autoload: str, order: str, run_python: RunPython, device
     done = run_python(
         f"import {order.format(package)}" + WORKS + "__import__(package)._autoload()",
         env={"TORCH_DEVICE_BACKEND_AUTOLOAD": autoload},
-        fresh=True,
     )
     assert (done.returncode, done.stderr) == (0, "")
 

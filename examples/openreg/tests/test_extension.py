@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 import torch
+from busy import MiB, needs_queues, occupy
 from conftest import PACKAGE, PROJECT
 
 SOURCES = PROJECT / "tests" / "extension"
@@ -48,6 +49,15 @@ def axpy(build: Path) -> Any:
     assert done.returncode == 0, done.stdout + done.stderr
     torch.ops.load_library(str(build / "libextension.so"))
     return torch.ops.extension.axpy
+
+
+@pytest.fixture(scope="module")
+def interfaces(build: Path) -> Any:
+    """The hooks and the guard, as C++ code calls them."""
+    done = cmake("--build", build, "--target", "interfaces")
+    assert done.returncode == 0, done.stdout + done.stderr
+    torch.ops.load_library(str(build / "libinterfaces.so"))
+    return torch.ops.interfaces
 
 
 @pytest.mark.needs("emulation")
@@ -96,6 +106,68 @@ def test_other_operands_are_refused(device: str, axpy: Any) -> None:
         axpy(x.to(device), x.to(device)[:2], 1)
     with pytest.raises(RuntimeError, match="float32"):
         axpy(x.to(device), x.to(device).double(), 1)
+
+
+def test_hooks_say_which_devices_there_are(device_module: ModuleType, interfaces: Any) -> None:
+    count = device_module.device_count()
+    assert interfaces.hooks_is_built()
+    assert interfaces.hooks_device_count() == interfaces.guard_device_count() == count
+    device_module.init()
+    assert all(interfaces.hooks_has_primary_context(index) for index in range(count))
+    for wrong in (-1, count):
+        with pytest.raises(torch.AcceleratorError, match="out of range"):
+            interfaces.hooks_has_primary_context(wrong)
+
+
+def test_an_exchange_of_devices_returns_the_device_before(interfaces: Any, second_device: torch.device) -> None:
+    for exchange in (interfaces.hooks_exchange_device, interfaces.guard_exchange_device):
+        assert exchange(1) == 0
+        assert interfaces.hooks_current_device() == interfaces.guard_device() == 1
+        assert exchange(0) == 1
+        assert interfaces.hooks_current_device() == interfaces.guard_device() == 0
+    maybe = interfaces.hooks_maybe_exchange_device
+    assert [maybe(index) for index in (1, -1, 0, -1)] == [0, 1, 1, 0]
+    assert interfaces.guard_exchange_device(-1) == 0
+
+
+def test_a_device_is_set_with_and_without_a_check(
+    device_module: ModuleType, interfaces: Any, second_device: torch.device
+) -> None:
+    for set_device in (interfaces.hooks_set_current_device, interfaces.guard_unchecked_set_device):
+        for index in (1, 0):
+            set_device(index)
+            assert device_module.current_device() == index
+    interfaces.guard_unchecked_set_device(1)
+    interfaces.guard_unchecked_set_device(-1)
+    assert device_module.current_device() == 1
+    interfaces.guard_unchecked_set_device(0)
+    with pytest.raises(torch.AcceleratorError, match="out of range"):
+        interfaces.hooks_set_current_device(device_module.device_count())
+
+
+def test_hooks_find_the_device_of_an_address(device: str, interfaces: Any, second_device: torch.device) -> None:
+    for index in (0, 1):
+        x = torch.ones(1000, device=f"{device}:{index}")
+        assert interfaces.hooks_device_of(x.data_ptr()) == interfaces.hooks_device_of(x[500:].data_ptr()) == index
+    for host in (torch.ones(1000), torch.ones(1000).pin_memory()):
+        with pytest.raises(RuntimeError, match=f"is not memory of a {device} device"):
+            interfaces.hooks_device_of(host.data_ptr())
+
+
+@needs_queues
+def test_the_guard_keeps_memory_for_a_stream(device: str, device_module: ModuleType, interfaces: Any) -> None:
+    side = torch.Stream(device)
+    x = torch.ones(MiB, device=device)
+    address = x.data_ptr()
+    device_module.synchronize()
+    occupy(side)
+    interfaces.guard_keep(x, side)
+    del x
+    other = torch.empty(MiB, device=device)
+    assert other.data_ptr() != address
+    assert not side.query(), "the stream was not busy for long enough"
+    side.synchronize()
+    assert torch.empty(MiB, device=device).data_ptr() == address
 
 
 def test_every_header_can_be_included(build: Path) -> None:

@@ -6,16 +6,20 @@ from types import ModuleType
 
 import pytest
 import torch
+from busy import needs_queues, occupy
 
 MiB = 1 << 20
 
 
+@pytest.fixture(scope="module", autouse=True)
+def _no_garbage() -> None:
+    gc.collect()  # what earlier tests left in cycles, which would be freed in the middle of a test
+
+
 @pytest.fixture(autouse=True)
 def _empty_cache(device_module: ModuleType) -> Iterator[None]:
-    gc.collect()
     device_module.empty_cache()
     yield
-    gc.collect()
     device_module.empty_cache()
 
 
@@ -168,18 +172,29 @@ def test_storage_can_be_resized(device: str, device_module: ModuleType) -> None:
     assert torch.equal(x.cpu(), torch.full((8,), 2.0))
 
 
-def test_record_stream(device: str, device_module: ModuleType) -> None:
-    stream = torch.Stream(device)
+@needs_queues
+def test_record_stream_keeps_the_memory_until_the_stream_is_done(device: str, device_module: ModuleType) -> None:
+    side = torch.Stream(device)
     x = torch.full((MiB,), 3.0, device=device)
-    stream.wait_stream(device_module.current_stream())
-    with stream:
-        total = x.sum()
-    x.record_stream(stream)
+    address, size = x.data_ptr(), x.nbytes
+    landing = torch.zeros(MiB).pin_memory()
+    device_module.synchronize()
+    occupy(side)
+    with side:
+        landing.copy_(x, non_blocking=True)
+    x.record_stream(side)
+    active, allocated = (device_module.memory_stats()[f"{name}_bytes.all.current"] for name in ("active", "allocated"))
     del x
     y = torch.zeros(MiB, device=device)
-    stream.synchronize()
-    assert total.item() == 3 * MiB
-    assert not y.any().item()
+    stats = device_module.memory_stats()
+    assert not side.query(), "the stream was not busy for long enough"
+    assert y.data_ptr() != address
+    assert stats["active_bytes.all.current"] - active == size
+    assert stats["allocated_bytes.all.current"] == allocated
+    side.synchronize()
+    assert (landing == 3).all(), "the memory was written before the copy on the other stream had read it"
+    z = torch.zeros(MiB, device=device)
+    assert z.data_ptr() == address, "the memory was not freed once the stream was done"
 
 
 def test_pin_memory(device: str) -> None:

@@ -7,11 +7,9 @@ from types import ModuleType
 import pytest
 import torch
 from abilities import EMULATE
-from busy import launch_variable
 from conftest import Define, RunPython, memory_in_use
 from torch import Tensor, nn
 
-MODES = ("inline", "async", "blocking")
 POLICIES = pytest.mark.parametrize("policy", [EMULATE, "cpu"])
 
 
@@ -221,21 +219,16 @@ WAITS = {
 """
 
 
-def check_finished(run_python: RunPython, mode: str, code: str) -> None:
-    variable = launch_variable()
-    if variable is None and mode != "inline":
-        pytest.skip("only the emulated device has launch modes")
-    done = run_python(SETUP + code + "\nprint('finished')", env={variable: mode} if variable else None)
+def check_finished(run_python: RunPython, code: str) -> None:
+    done = run_python(SETUP + code + "\nprint('finished')")
     assert done.returncode == 0, done.stderr
     assert done.stdout.splitlines()[-1] == "finished", done.stdout
 
 
 @pytest.mark.parametrize("policy", [EMULATE, "cpu"])
-@pytest.mark.parametrize("mode", MODES)
-def test_waiting_with_the_gil_held_for_a_python_kernel(mode: str, policy: str, run_python: RunPython) -> None:
+def test_waiting_with_the_gil_held_for_a_python_kernel(policy: str, run_python: RunPython) -> None:
     check_finished(
         run_python,
-        mode,
         f"""
 module.operators.set_fallback_policy({policy!r})
 stop = False
@@ -256,11 +249,9 @@ thread.join()
 
 
 @pytest.mark.needs("graphs")
-@pytest.mark.parametrize("mode", MODES)
-def test_waiting_with_the_gil_held_for_a_replay(mode: str, run_python: RunPython) -> None:
+def test_waiting_with_the_gil_held_for_a_replay(run_python: RunPython) -> None:
     check_finished(
         run_python,
-        mode,
         """
 x = torch.ones(3, device=device)
 graph = torch.accelerator.Graph()
@@ -278,11 +269,9 @@ del graph
     )
 
 
-@pytest.mark.parametrize("mode", MODES)
-def test_python_kernels_that_use_the_stream_of_each_other(mode: str, run_python: RunPython) -> None:
+def test_python_kernels_that_use_the_stream_of_each_other(run_python: RunPython) -> None:
     check_finished(
         run_python,
-        mode,
         """
 streams = [torch.Stream(device), torch.Stream(device)]
 both_run = threading.Barrier(2, timeout=60)
@@ -308,11 +297,9 @@ assert results == {0: [2, 2], 1: [1, 1]}, results
     )
 
 
-@pytest.mark.parametrize("mode", MODES)
-def test_memory_history_with_python_stacks(mode: str, run_python: RunPython) -> None:
+def test_memory_history_with_python_stacks(run_python: RunPython) -> None:
     check_finished(
         run_python,
-        mode,
         """
 module.memory._record_memory_history(enabled="all", context="all", stacks="python")
 x = torch.randn(20000, device=device)

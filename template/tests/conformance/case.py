@@ -93,6 +93,7 @@ class DeviceCase(TestCase):
         *,
         in_wider_dtype: Callable[[], Any] | None = None,
         may_refuse: bool = False,
+        same_words: bool = False,
         strides: bool = True,
         values: bool = True,
         **tolerances: float,
@@ -107,6 +108,7 @@ class DeviceCase(TestCase):
             in_wider_dtype: the same on the CPU in a wider dtype. Where the CPU lacks a kernel for the dtype and not for the
                 wider one, the device is compared with it, rounded.
             may_refuse: whether the device may then raise as well.
+            same_words: whether an error of the CPU has to have the same message on the device.
             strides: whether the strides of strided tensors have to agree.
             values: whether the values do; devices, dtypes, layouts and shapes always have to.
             tolerances: ``atol`` and ``rtol`` instead of PyTorch's defaults for the dtype.
@@ -116,8 +118,10 @@ class DeviceCase(TestCase):
             expected = tree_leaves(run("cpu"))
         except Exception as error:
             if in_wider_dtype is None or not lacks_kernel(error):
-                with self.assertRaises(type(error)):
+                with self.assertRaises(type(error)) as caught:
                     run(device)
+                if same_words:
+                    self.assertEqual(str(caught.exception), str(error))
                 return
             seed("cpu")
             try:

@@ -20,6 +20,7 @@ FILE = Path(__file__).with_name("claims.json")
 PART = "CONFORMANCE_PART"
 """The environment variable that chooses the entries to test: ``3/16`` is every 16th, from the one at index 3."""
 DEFAULT_PART = "0/30"
+"""What runs where the environment chooses nothing. Of the other operators, some dtypes run then (test_op_db.py)."""
 SUITES = {"test_op_db.py": "operators", "test_module_db.py": "modules", "test_optim_db.py": "optimizers"}
 
 Entry = TypeVar("Entry")
