@@ -1,5 +1,6 @@
-"""How long copier takes to render the template, and one with as many empty files: the ratio is what ours costs.
+"""How long a user waits for a new project: `torch-backend new`, and plain `copier copy` of the same template.
 
+What copier takes for a template with as many empty files is the least that either can take.
 Run it with the interpreter of `.venv`, on a machine that does nothing else: `.venv/bin/python benchmarks/rendering.py`.
 """
 
@@ -7,41 +8,52 @@ from __future__ import annotations
 
 import argparse
 import statistics
+import subprocess
+import sys
 import tempfile
 import time
 from pathlib import Path
 
-from torch_backend.render import copy
 from torch_backend.source import find_source
 
+NEW = ("torch_backend", "new", "--defaults", "--no-git", "--vendor-name", "Acme")
+COPY = ("copier", "copy", "--defaults", "--quiet")
 
-def seconds(template: Path, target: Path) -> float:
-    """Wall time of one rendering, copier's calls of git included."""
+
+def seconds(*arguments: str | Path) -> float:
+    """Wall time of a command, the start of Python included."""
     started = time.perf_counter()
-    copy(str(template), target, {"vendor_name": "Acme"} if (template / "includes").exists() else {})
+    subprocess.run([sys.executable, "-m", *map(str, arguments)], check=True, stdout=subprocess.DEVNULL)
     return time.perf_counter() - started
 
 
 def main() -> None:
-    """Print medians and their ratio."""
+    """Print the median of each command."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--rounds", type=int, default=5, help="interleaved measurements (default: %(default)s)")
     rounds = parser.parse_args().rounds
     with find_source().snapshot() as snapshot, tempfile.TemporaryDirectory() as folder:
-        template, scratch = Path(snapshot.root), Path(folder)
-        seconds(template, scratch / "first")
+        scratch = Path(folder)
+        copy_template = (*COPY, "--data", "vendor_name=Acme", snapshot.root)
+        seconds(*copy_template, scratch / "first")
         paths = [path.relative_to(scratch / "first") for path in (scratch / "first").rglob("*") if path.is_file()]
         empty = scratch / "empty"
         for path in paths:
             (empty / path).parent.mkdir(parents=True, exist_ok=True)
             (empty / path).touch()
         (empty / "copier.yml").write_text("_min_copier_version: '9'\n")
-        ours, theirs = [], []
+        commands: dict[str, tuple[str | Path, ...]] = {
+            "torch-backend new": NEW,
+            "copier copy": copy_template,
+            "copier copy of empty files": (*COPY, empty),
+        }
+        taken: dict[str, list[float]] = {name: [] for name in commands}
         for number in range(rounds):
-            ours.append(seconds(template, scratch / f"ours-{number}"))
-            theirs.append(seconds(empty, scratch / f"theirs-{number}"))
-    mine, floor = statistics.median(ours), statistics.median(theirs)
-    print(f"{len(paths)} files: {mine:.2f} s; as many empty files: {floor:.2f} s; ratio {mine / floor:.2f}")
+            for index, (name, command) in enumerate(commands.items()):
+                taken[name].append(seconds(*command, scratch / f"{index}-{number}"))
+    print(f"{len(paths)} files, median of {rounds} rounds")
+    for name, times in taken.items():
+        print(f"{name}: {statistics.median(times):.2f} s")
 
 
 if __name__ == "__main__":
