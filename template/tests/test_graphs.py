@@ -34,6 +34,16 @@ def test_nothing_runs_before_the_replay(device: str) -> None:
         assert torch.equal(x.cpu(), torch.full((2000,), float(n)))
 
 
+def test_a_capture_ends_on_the_stream_that_it_began_on(device: str) -> None:
+    graph, stream = capture()
+    with stream:
+        graph.capture_begin()
+        with torch.Stream(device), pytest.raises(RuntimeError, match="the stream that it began on"):
+            graph.capture_end()
+        graph.capture_end()
+    graph.replay()
+
+
 def test_results_follow_the_inputs(device: str) -> None:
     x = torch.randn(32, 16, device=device)
     weight = torch.randn(8, 16, device=device)
