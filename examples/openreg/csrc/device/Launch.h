@@ -23,8 +23,9 @@ BACKEND_API void launchKernel(KernelFunction kernel, const void* arguments, size
 // copies.
 BACKEND_API void launchInline(KernelFunction kernel, void* arguments, StreamHandle stream);
 
-// The stream whose kernel this thread runs by launchInline; nullptr outside of such a kernel. This thread must not wait for
-// that stream, because it would wait for itself.
+// The stream that launchInline holds while this thread runs a kernel by it; nullptr outside of one. Such a thread must not wait for
+// that stream: it would wait for itself. nullptr inside of one too, if the SDK cannot hold a stream: the fallback then keeps kernels
+// of one stream apart by a lock.
 BACKEND_API StreamHandle runningStream();
 
 // launchInline for a callable. Rethrows its exception to the caller, because no exception may cross the SDK's C interface.

@@ -73,16 +73,16 @@ Arguments bindOperands(Call& call, const OperatorInfo& info, Stack* stack) {
   return originals;
 }
 
-void runBoxed(const c10::OperatorHandle& op, const OperatorInfo& info, Stack* stack, Kernel kernel, Call::Memory memory) {
-  Call call(deviceOf(info, *stack), memory, info.of_pytorch ? Call::Kernel::OfPyTorch : Call::Kernel::OfProgram);
+void runBoxed(const c10::OperatorHandle& op, const OperatorInfo& info, Stack* stack, KernelSelection selection, Call::Memory memory) {
+  Call call(deviceOf(info, *stack), memory, info.of_pytorch ? KernelAuthor::PyTorch : KernelAuthor::Program);
   const auto originals = bindOperands(call, info, stack);
-  if (kernel == Kernel::OfOperands) {
+  if (selection == KernelSelection::ByOperands) {
     tellOfGradients(originals, *stack);
   }
 
   const auto first = stack->size() - originals.size();
   call.run([&] {
-    if (runCpuKernel(op, info, stack, kernel, [&] { pushOperands(call, info, originals, stack, first); })) [[unlikely]] {
+    if (runCpuKernel(op, info, stack, selection, [&] { pushOperands(call, info, originals, stack, first); })) [[unlikely]] {
       info.counter.countWidened();
     }
   });

@@ -10,15 +10,15 @@
 
 namespace openreg::fallback {
 
-// Which CPU kernel of an operator runs.
-enum class Kernel : uint8_t {
+// Which of an operator's CPU kernels runs.
+enum class KernelSelection : uint8_t {
   Dense,
-  OfOperands,  // the kernel for sparse, quantized or nested tensors, if an operand or the result is one of these
+  ByOperands,  // the one for sparse, quantized or nested tensors, if an operand or the result is such a one
 };
 
 // Runs PyTorch's CPU kernel of any operator for the device. It reads from the schema what Unboxed.h reads from C++ types.
 void runBoxed(
-    const c10::OperatorHandle& op, const OperatorInfo& info, torch::jit::Stack* stack, Kernel kernel = Kernel::Dense, Call::Memory memory = Call::defaultMemory());
+    const c10::OperatorHandle& op, const OperatorInfo& info, torch::jit::Stack* stack, KernelSelection selection = KernelSelection::Dense, Call::Memory memory = Call::defaultMemory());
 
 // The device argument, if `op` is a factory function.
 std::optional<c10::DeviceIndex> deviceOf(const OperatorInfo& info, const torch::jit::Stack& stack);

@@ -6,13 +6,13 @@
 
 namespace openreg {
 
-void runByPolicy(const c10::OperatorHandle& op, OperatorInfo& info, torch::jit::Stack* stack, fallback::Kernel kernel) {
+void runByPolicy(const c10::OperatorHandle& op, OperatorInfo& info, torch::jit::Stack* stack, fallback::KernelSelection selection) {
   const auto policy = info.counter.applyPolicy();
   const CallTimer timer(info.counter);
   if (policy == FallbackPolicy::Cpu) {
-    fallback::runBoxed(op, info, stack, kernel, fallback::Call::Memory::Copies);
+    fallback::runBoxed(op, info, stack, selection, fallback::Call::Memory::Copies);
   } else if (!captureInstead(op, info, stack)) {
-    fallback::runBoxed(op, info, stack, kernel);
+    fallback::runBoxed(op, info, stack, selection);
   }
 }
 
@@ -22,7 +22,7 @@ void runCountedFallback(const c10::OperatorHandle& op, torch::jit::Stack* stack)
   TORCH_CHECK_NOT_IMPLEMENTED(
       op.hasComputedKernelForDispatchKey(c10::DispatchKey::CPU), info.counter.name(), " has no kernel on device ", c10::get_privateuse1_backend(),
       ", and PyTorch has no CPU kernel to take its place. Write one in csrc/aten/native");
-  runByPolicy(op, info, stack, fallback::Kernel::Dense);
+  runByPolicy(op, info, stack, fallback::KernelSelection::Dense);
 }
 
 void runFallback(const c10::OperatorHandle& op, torch::jit::Stack* stack) {

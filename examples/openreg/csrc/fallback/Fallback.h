@@ -9,14 +9,14 @@ namespace openreg {
 
 struct OperatorInfo;
 namespace fallback {
-enum class Kernel : uint8_t;
+enum class KernelSelection : uint8_t;
 }
 
 // The boxed fallback of the backend, and a form of it for calls that the caller has already counted.
 void runFallback(const c10::OperatorHandle& op, torch::jit::Stack* stack);
 void runCountedFallback(const c10::OperatorHandle& op, torch::jit::Stack* stack);
 
-// Runs a counted call by a CPU kernel, in place or on copies as the policy says, and times it.
-void runByPolicy(const c10::OperatorHandle& op, OperatorInfo& info, torch::jit::Stack* stack, fallback::Kernel kernel);
+// Runs a call that was counted by a CPU kernel, where the policy says, and times it.
+void runByPolicy(const c10::OperatorHandle& op, OperatorInfo& info, torch::jit::Stack* stack, fallback::KernelSelection selection);
 
 }  // namespace openreg

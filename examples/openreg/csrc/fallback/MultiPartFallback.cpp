@@ -42,11 +42,11 @@ constexpr std::array kKinds = {
 void runMultiPartFallback(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
   auto& info = operatorInfo(op);
   if (info.counter.countAndCheckFast()) [[likely]] {
-    fallback::runBoxed(op, info, stack, fallback::Kernel::OfOperands);
+    fallback::runBoxed(op, info, stack, fallback::KernelSelection::ByOperands);
     return;
   }
   info.counter.describe(op, *stack);
-  runByPolicy(op, info, stack, fallback::Kernel::OfOperands);
+  runByPolicy(op, info, stack, fallback::KernelSelection::ByOperands);
 }
 
 // To copy between devices, PyTorch requests an empty tensor on one device with the scales of a tensor on another device.

@@ -54,8 +54,8 @@ std::optional<ScalarType> widerType(const c10::OperatorHandle& op, ScalarType dt
   return std::nullopt;
 }
 
-void run(const c10::OperatorHandle& op, Stack* stack, Kernel kernel) {
-  if (kernel == Kernel::Dense) {
+void run(const c10::OperatorHandle& op, Stack* stack, KernelSelection selection) {
+  if (selection == KernelSelection::Dense) {
     op.redispatchBoxed(kCpu, stack);
   } else {
     op.callBoxed(stack);  // the keys above the backend are already excluded
@@ -72,8 +72,8 @@ at::Tensor elementsOf(const at::Tensor& tensor, int64_t offset, int64_t count) {
 // One call in a wider dtype: chooses the dtypes to replace, converts the arguments, and converts results back.
 class WiderCall {
  public:
-  WiderCall(const c10::OperatorHandle& op, const OperatorInfo& info, Stack* stack, Kernel kernel)
-      : op_(op), info_(info), stack_(stack), kernel_(kernel), first_(stack->size() - info.written.size()) {
+  WiderCall(const c10::OperatorHandle& op, const OperatorInfo& info, Stack* stack, KernelSelection selection)
+      : op_(op), info_(info), stack_(stack), selection_(selection), first_(stack->size() - info.written.size()) {
     for (size_t i = 0; i < info_.written.size(); ++i) {
       const auto& value = (*stack_)[first_ + i];
       forEachTensor(value, [&](const at::Tensor& tensor) { see(tensor); });
@@ -108,7 +108,7 @@ class WiderCall {
       }
     }
     try {
-      fallback::run(op_, &wide, kernel_);
+      fallback::run(op_, &wide, selection_);
     } catch (const c10::OutOfMemoryError&) {
       throw;
     } catch (const c10::Error&) {
@@ -256,7 +256,7 @@ class WiderCall {
   const c10::OperatorHandle& op_;
   const OperatorInfo& info_;
   Stack* stack_;
-  Kernel kernel_;
+  KernelSelection selection_;
   size_t first_;
   DtypeSet narrow_ = 0;
   bool others_ = false;  // some arguments have a real or complex dtype without a wider dtype
@@ -266,13 +266,13 @@ class WiderCall {
   std::map<ExtentKey, Extent> extents_;
 };
 
-bool runKnown(const c10::OperatorHandle& op, const OperatorInfo& info, Stack* stack, Kernel kernel) {
-  WiderCall call(op, info, stack, kernel);
+bool runKnown(const c10::OperatorHandle& op, const OperatorInfo& info, Stack* stack, KernelSelection selection) {
+  WiderCall call(op, info, stack, selection);
   return (call.narrow() & info.counter.lacking()) != 0 && !call.mixes() && call.run();
 }
 
-bool runNew(const c10::OperatorHandle& op, const OperatorInfo& info, Stack* stack, Kernel kernel) {
-  WiderCall call(op, info, stack, kernel);
+bool runNew(const c10::OperatorHandle& op, const OperatorInfo& info, Stack* stack, KernelSelection selection) {
+  WiderCall call(op, info, stack, selection);
   if (call.narrow() == 0 || !call.run()) {
     return false;
   }
@@ -329,14 +329,14 @@ std::optional<ScalarType> widerFloat(ScalarType dtype) {
   }
 }
 
-void takeWiderType(const c10::OperatorHandle& op, const OperatorInfo& info, Stack* stack, Kernel kernel) {
-  if (!runNew(op, info, stack, kernel)) {
+void takeWiderType(const c10::OperatorHandle& op, const OperatorInfo& info, Stack* stack, KernelSelection selection) {
+  if (!runNew(op, info, stack, selection)) {
     throw;
   }
 }
 
-bool runCpuKernelWithCare(const c10::OperatorHandle& op, const OperatorInfo& info, Stack* stack, Kernel kernel, c10::function_ref<void()> rebind) {
-  if (info.counter.lacking() != 0 && runKnown(op, info, stack, kernel)) [[unlikely]] {
+bool runCpuKernelWithCare(const c10::OperatorHandle& op, const OperatorInfo& info, Stack* stack, KernelSelection selection, c10::function_ref<void()> rebind) {
+  if (info.counter.lacking() != 0 && runKnown(op, info, stack, selection)) [[unlikely]] {
     return true;
   }
   std::optional<Contents> before;
@@ -344,14 +344,14 @@ bool runCpuKernelWithCare(const c10::OperatorHandle& op, const OperatorInfo& inf
     before.emplace(info, *stack);
   }
   try {
-    run(op, stack, kernel);
+    run(op, stack, selection);
     return false;
   } catch (const c10::NotImplementedError&) {
     rebind();
     if (before.has_value()) {
       before->restore();
     }
-    takeWiderType(op, info, stack, kernel);
+    takeWiderType(op, info, stack, selection);
     return true;
   }
 }
@@ -364,7 +364,7 @@ void runCpuKernelBoxed(const c10::OperatorHandle& op, Stack* stack) {
     stack->resize(first);
     stack->insert(stack->end(), arguments.begin(), arguments.end());
   };
-  if (runCpuKernel(op, info, stack, Kernel::Dense, rebind)) {
+  if (runCpuKernel(op, info, stack, KernelSelection::Dense, rebind)) {
     info.counter.countWidened();
   }
 }

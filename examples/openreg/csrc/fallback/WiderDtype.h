@@ -17,27 +17,27 @@ namespace openreg::fallback {
 // The wider real or complex dtype of a half-precision dtype; std::nullopt for other dtypes.
 std::optional<c10::ScalarType> widerFloat(c10::ScalarType dtype);
 
-// For the handler of a NotImplementedError: runs the kernel in a wider dtype, or rethrows the error.
-void takeWiderType(const c10::OperatorHandle& op, const OperatorInfo& info, torch::jit::Stack* stack, Kernel kernel);
+// For the handler of a NotImplementedError: runs the kernel in a wider type, or raises the error again.
+void takeWiderType(const c10::OperatorHandle& op, const OperatorInfo& info, torch::jit::Stack* stack, KernelSelection selection);
 
-// Like runCpuKernel, but also undoes the writes of a kernel that raises an error.
-bool runCpuKernelWithCare(const c10::OperatorHandle& op, const OperatorInfo& info, torch::jit::Stack* stack, Kernel kernel, c10::function_ref<void()> rebind);
+// runCpuKernel for every call: undoes what a kernel has written before it raises.
+bool runCpuKernelWithCare(const c10::OperatorHandle& op, const OperatorInfo& info, torch::jit::Stack* stack, KernelSelection selection, c10::function_ref<void()> rebind);
 
 // Runs PyTorch's CPU kernel of `op` on CPU tensors. If the kernel raises NotImplementedError and the dtype of an argument has
 // a wider dtype, runs it again in that dtype. The operator's counter stores this, so that later calls use the wider dtype at
 // once. If the kernel refuses the wider dtype too, its first error is raised. `rebind` restores the arguments on the stack.
 // Returns whether a wider dtype was used.
 template <class Rebind>
-bool runCpuKernel(const c10::OperatorHandle& op, const OperatorInfo& info, torch::jit::Stack* stack, Kernel kernel, const Rebind& rebind) {
-  if (kernel != Kernel::Dense || info.in_place || info.counter.lacking() != 0) [[unlikely]] {
-    return runCpuKernelWithCare(op, info, stack, kernel, rebind);
+bool runCpuKernel(const c10::OperatorHandle& op, const OperatorInfo& info, torch::jit::Stack* stack, KernelSelection selection, const Rebind& rebind) {
+  if (selection != KernelSelection::Dense || info.in_place || info.counter.lacking() != 0) [[unlikely]] {
+    return runCpuKernelWithCare(op, info, stack, selection, rebind);
   }
   try {
     op.redispatchBoxed(c10::DispatchKeySet(c10::DispatchKey::CPU), stack);
     return false;
   } catch (const c10::NotImplementedError&) {
     rebind();
-    takeWiderType(op, info, stack, kernel);
+    takeWiderType(op, info, stack, selection);
     return true;
   }
 }

@@ -14,7 +14,7 @@ void runAlwaysOnHost(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
   info.counter.countAndCheckFast();
   info.counter.describe(op, *stack);
   const CallTimer timer(info.counter);
-  fallback::runBoxed(op, info, stack, fallback::Kernel::Dense, fallback::Call::Memory::Copies);
+  fallback::runBoxed(op, info, stack, fallback::KernelSelection::Dense, fallback::Call::Memory::Copies);
 }
 
 }  // namespace

@@ -10,6 +10,7 @@
 
 #include "device/Memory.h"
 #include "device/Waiting.h"
+#include "runtime/CopyStream.h"
 #include "runtime/Guard.h"
 #include "runtime/ipc/Process.h"
 #include "runtime/memory/Reclaim.h"
@@ -24,22 +25,9 @@ struct Entry {
 constexpr uint64_t kReturned = 0;
 constexpr uint64_t kUnclaimed = ~uint64_t{0};
 
-// Copies of leases run on a separate stream, so they wait only for each other.
-device::StreamHandle leaseStream(c10::DeviceIndex index) {
-  static std::mutex mutex;
-  static std::map<c10::DeviceIndex, device::StreamHandle> streams;
-  const std::lock_guard<std::mutex> guard(mutex);
-  auto& stream = streams[index];
-  if (stream == nullptr) {
-    const DeviceGuard device_guard(c10::Device(kDeviceType, index));
-    stream = device::createStream(0);
-  }
-  return stream;
-}
-
-// Synchronous, because host memory on the stack is pageable.
+// Waits for no work of the device's other streams. Synchronous, because host memory on the stack is pageable.
 void copyNow(c10::DeviceIndex index, void* dst, const void* src, size_t nbytes) {
-  device::copyAsync(dst, src, nbytes, leaseStream(index));
+  device::copyAsync(dst, src, nbytes, copyStream(index));
 }
 
 // One allocation full of leases. Not thread-safe.

@@ -4,6 +4,8 @@
 #include <atomic>
 #include <utility>
 
+#include "runtime/StreamSlot.h"
+
 namespace openreg {
 namespace {
 
@@ -11,20 +13,14 @@ struct alignas(64) Slot {
   std::atomic<int> kernels{0};
 };
 
-constexpr size_t kSlots = 64;
-std::array<Slot, kSlots> slots;
+// Streams that share a slot only cost each other a little reuse of memory.
+std::array<Slot, kStreamSlots> slots;
 
 thread_local constinit InlineKernel* innermost = nullptr;
 
-// Streams may share a slot; then some memory is reused a little later.
-size_t slotOf(c10::DeviceIndex device, c10::StreamId stream) {
-  return (static_cast<size_t>(stream) + static_cast<size_t>(device) * 17) % kSlots;
-}
-
 }  // namespace
 
-InlineKernel::InlineKernel(c10::DeviceIndex device, c10::StreamId stream)
-    : slot_(slotOf(device, stream)), outer_(std::exchange(innermost, this)) {
+InlineKernel::InlineKernel(c10::DeviceIndex device, c10::StreamId stream) : slot_(streamSlot(device, stream)), outer_(std::exchange(innermost, this)) {
   slots[slot_].kernels.fetch_add(1);
 }
 
@@ -34,7 +30,7 @@ InlineKernel::~InlineKernel() {
 }
 
 bool InlineKernel::otherThreadsOn(c10::DeviceIndex device, c10::StreamId stream) {
-  const size_t slot = slotOf(device, stream);
+  const size_t slot = streamSlot(device, stream);
   int kernels = slots[slot].kernels.load();
   for (const auto* own = innermost; kernels > 0 && own != nullptr; own = own->outer_) {
     kernels -= own->slot_ == slot ? 1 : 0;

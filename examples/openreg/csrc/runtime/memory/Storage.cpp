@@ -20,4 +20,12 @@ void resizeStorage(c10::StorageImpl* storage, size_t nbytes, std::optional<devic
   storage->set_nbytes(nbytes);
 }
 
+c10::DataPtr copyToDevice(const c10::StorageImpl& host, c10::DeviceIndex device) {
+  auto copy = cachingAllocator().allocateOn(device, host.nbytes());
+  if (host.nbytes() > 0) {
+    device::copyAsync(copy.get(), host.data(), host.nbytes(), currentStreamHandle(device));
+  }
+  return copy;
+}
+
 }  // namespace openreg

@@ -1,0 +1,13 @@
+#pragma once
+
+#include <c10/core/Device.h>
+
+#include "device/Stream.h"
+
+namespace openreg {
+
+// One stream for each device, for transfers that must not wait for the current stream. Nothing but such copies is submitted to it, so
+// they wait for each other only. Created on first use, alive until the process ends. Any thread may call it.
+device::StreamHandle copyStream(c10::DeviceIndex device);
+
+}  // namespace openreg
