@@ -163,6 +163,20 @@ def test_index_leads_to_every_page() -> None:
     assert linked == {page.name for page in PAGES[1:]} - {"index.md"}
 
 
+def test_porting_tags_stand_only_where_a_port_edits() -> None:
+    """Elsewhere the template's updates would meet the port's edits."""
+    edited = ("csrc/device/", "csrc/aten/native/", "cmake/DeviceLibrary.cmake")
+    replaced = ("csrc/aten/Attention.cpp", "csrc/aten/Convolution.cpp", "csrc/aten/Copy.cpp")
+    sources = [path for folder in ("csrc", "python", "cmake") for path in (PROJECT / folder).rglob("*")]
+    tagged = {
+        path.relative_to(PROJECT).as_posix()
+        for path in [*sources, PROJECT / "CMakeLists.txt"]
+        if path.suffix in SUFFIXES and re.search(r"(?m)^\s*(?://|#) ?PORTING:", path.read_text(encoding="utf-8"))
+    }
+    assert tagged, "no tag was found"
+    assert not [path for path in sorted(tagged) if not path.startswith((*edited, *replaced))]
+
+
 def test_porting_page_is_up_to_date(monkeypatch: pytest.MonkeyPatch) -> None:
     docs = PROJECT / "docs"
     if not docs.exists():

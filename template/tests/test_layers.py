@@ -19,8 +19,9 @@ LAYERS: dict[str, tuple[str, ...]] = {
     "runtime/ipc": RUNTIME,
     "fallback": RUNTIME,
     "graph": FALLBACK,
-    "aten": FALLBACK,
-    "aten/native": (*FALLBACK, "aten"),
+    "aten": (*FALLBACK, "aten/support"),
+    "aten/support": FALLBACK,
+    "aten/native": (*FALLBACK, "aten/support"),
     "amp": FALLBACK,
 }
 

@@ -473,6 +473,14 @@ def test_copies_of_pageable_memory_are_refused(how: str, device: str) -> None:
     assert host.tolist() == [2.0] * 3
 
 
+def test_an_optimizer_step_asks_no_stream_outside_of_captures(device: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    parameter = torch.ones(3, device=device, requires_grad=True)
+    parameter.grad = torch.ones_like(parameter)
+    optimizer = torch.optim.Adam([parameter], lr=0.1)
+    monkeypatch.setattr(torch.accelerator, "current_stream", lambda *_: pytest.fail("the step asked for a stream"))
+    optimizer.step()
+
+
 @pytest.mark.parametrize("kind", [torch.optim.Adam, torch.optim.AdamW, torch.optim.Adamax, torch.optim.RAdam])
 def test_an_optimizer_that_counts_on_the_host_is_refused(kind: type[torch.optim.Optimizer], device: str) -> None:
     parameter = torch.ones(3, device=device, requires_grad=True)

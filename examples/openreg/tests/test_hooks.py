@@ -157,7 +157,7 @@ def test_streams_have_a_native_handle(device: str) -> None:
 
 def test_capability_names_dtypes_that_work(device: str) -> None:
     dtypes = torch.accelerator.get_device_capability(device)["supported_dtypes"]
-    assert {torch.float32, torch.float16, torch.bfloat16, torch.int64, torch.bool, torch.complex64} <= dtypes
+    assert {torch.float32, torch.int64, torch.bool} <= dtypes
     for dtype in dtypes & {torch.float32, torch.bfloat16, torch.int8, torch.float8_e5m2, torch.complex128}:
         expected = torch.ones(3, dtype=dtype)
         actual = torch.ones(3, dtype=dtype, device=device).cpu()

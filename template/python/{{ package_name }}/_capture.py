@@ -5,6 +5,7 @@ from typing import Any
 import torch
 from torch.optim.optimizer import register_optimizer_step_pre_hook
 
+from . import _C
 from ._build_info import DEVICE_NAME
 
 
@@ -17,7 +18,7 @@ def watch_optimizers() -> None:
 
 
 def _refuse_steps_on_the_host(optimizer: torch.optim.Optimizer, args: Any, kwargs: Any) -> None:
-    if torch.compiler.is_compiling():
+    if torch.compiler.is_compiling() or not _C._has_capture():  # no stream is asked when nothing is captured
         return
     for group in optimizer.param_groups:
         if group.get("capturable", True) or group.get("fused"):

@@ -3,6 +3,7 @@
 #include <ATen/native/TensorFactories.h>
 #include <torch/library.h>
 
+#include "aten/support/FactoryOptions.h"
 #include "runtime/memory/CachingAllocator.h"
 #include "runtime/Guard.h"
 
@@ -11,11 +12,6 @@ namespace openreg {
 namespace {
 
 constexpr c10::DispatchKeySet kDeviceKey(c10::DispatchKey::PrivateUse1);
-
-void checkOptions(std::optional<c10::Layout> layout, std::optional<bool> pin_memory) {
-  TORCH_CHECK_NOT_IMPLEMENTED(layout.value_or(c10::kStrided) == c10::kStrided, "this device has no tensors of layout ", *layout, " yet");
-  TORCH_CHECK(!pin_memory.value_or(false), "Only dense CPU tensors can be pinned");
-}
 
 c10::DeviceIndex indexOf(std::optional<c10::Device> device) {
   ensureInitialized();
@@ -32,14 +28,14 @@ at::Tensor filledIfDeterministic(at::Tensor fresh) {
 
 at::Tensor emptyMemoryFormat(
     c10::IntArrayRef size, std::optional<at::ScalarType> dtype, std::optional<c10::Layout> layout, std::optional<c10::Device> device, std::optional<bool> pin_memory, std::optional<c10::MemoryFormat> memory_format) {
-  checkOptions(layout, pin_memory);
+  checkFactoryOptions(layout, pin_memory);
   const DeviceGuard guard(indexOf(device));
   return filledIfDeterministic(at::detail::empty_generic(size, &cachingAllocator(), kDeviceKey, c10::dtype_or_default(dtype), memory_format));
 }
 
 at::Tensor emptyStrided(
     c10::IntArrayRef size, c10::IntArrayRef stride, std::optional<at::ScalarType> dtype, std::optional<c10::Layout> layout, std::optional<c10::Device> device, std::optional<bool> pin_memory) {
-  checkOptions(layout, pin_memory);
+  checkFactoryOptions(layout, pin_memory);
   const DeviceGuard guard(indexOf(device));
   return filledIfDeterministic(at::detail::empty_strided_generic(size, stride, &cachingAllocator(), kDeviceKey, c10::dtype_or_default(dtype)));
 }
@@ -47,7 +43,7 @@ at::Tensor emptyStrided(
 // Zeros without memory. Autograd uses them for gradients that are known to be zero.
 at::Tensor efficientZeroTensor(
     c10::IntArrayRef size, std::optional<at::ScalarType> dtype, std::optional<c10::Layout> layout, std::optional<c10::Device> device, std::optional<bool> pin_memory) {
-  checkOptions(layout, pin_memory);
+  checkFactoryOptions(layout, pin_memory);
   at::native::ZeroTensorAllocator allocator(c10::Device(kDeviceType, indexOf(device)));
   return at::detail::empty_generic(size, &allocator, kDeviceKey | c10::DispatchKeySet(c10::DispatchKey::ZeroTensor), c10::dtype_or_default(dtype), std::nullopt);
 }

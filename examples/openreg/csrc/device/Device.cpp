@@ -89,6 +89,10 @@ MemoryInfo memoryInfo(int index) {
   return info;
 }
 
+bool supportsDtype(int /*index*/, c10::ScalarType /*dtype*/) {
+  return true;  // memory of the host holds them all
+}
+
 bool canAccessPeer(int index, int peer) {
   int can = 0;
   DEVICE_CHECK(orDeviceCanAccessPeer(&can, index, peer));

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <c10/core/ScalarType.h>
+
 #include <cstddef>
 #include <string>
 
@@ -39,6 +41,9 @@ struct MemoryInfo {
   size_t total = 0;
 };
 BACKEND_API MemoryInfo memoryInfo(int index);
+
+// Whether the device can hold tensors of this dtype: torch.accelerator.get_device_capability() tells programs.
+BACKEND_API bool supportsDtype(int index, c10::ScalarType dtype);
 
 BACKEND_API bool canAccessPeer(int index, int peer);
 

@@ -20,6 +20,6 @@ void removeCaptureHook();
 
 // Returns the result of the hook, or false if there is none.
 bool captureInstead(const c10::OperatorHandle& op, const OperatorInfo& info, torch::jit::Stack* stack);
-bool hasCaptureHook();
+BACKEND_API bool hasCaptureHook();
 
 }  // namespace openreg

@@ -14,9 +14,9 @@
 namespace openreg {
 
 enum class FallbackPolicy : uint8_t {
-  Emulate,  // PyTorch's CPU kernel runs in place on device memory; the default if the host can access it (device/Address.h)
-  Cpu,  // operands are copied to the host, the CPU kernel runs there, results are copied back; else the default
-  Error,  // NotImplementedError
+  Emulate,  // PyTorch's CPU kernel runs in place on device memory; the default where that can be (device/Address.h)
+  Cpu,  // operands are copied to the host, the CPU kernel runs there, results are copied back; the default elsewhere
+  Error,  // NotImplementedError; for a device with kernels for all that runs, so that nothing runs on the host unnoticed
 };
 
 // Set from the environment variable TORCH_OPENREG_FALLBACK (`emulate`, `cpu` or `error`, and `warn` after a comma) by

@@ -14,8 +14,6 @@ constexpr const char* kVariable = "TORCH_OPENREG_FALLBACK";
 
 }  // namespace
 
-// PORTING: when the device has kernels for all operators that you use, make the default Error, so that nothing runs on the
-// host unnoticed.
 FallbackState::FallbackState() : policy_(device::hasKernelAddresses() ? FallbackPolicy::Emulate : FallbackPolicy::Cpu) {}
 
 FallbackState& FallbackState::instance() {

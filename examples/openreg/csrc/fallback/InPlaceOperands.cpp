@@ -2,31 +2,9 @@
 
 #include <utility>
 
-#include "fallback/Alias.h"
-#include "device/Launch.h"
-#include "runtime/Stream.h"
-#include "runtime/memory/InlineKernel.h"
 #include "runtime/memory/Storage.h"
 
 namespace openreg::fallback {
-
-at::Tensor InPlaceOperands::makeAlias(const at::Tensor& operand) const {
-  return fallback::makeAlias(operand);
-}
-
-void InPlaceOperands::run(c10::DeviceIndex device, KernelAuthor author, c10::ArrayRef<Operand> /*operands*/, c10::function_ref<void()> body) {
-  if (author == KernelAuthor::Program) [[unlikely]] {
-    device::synchronizeStream(currentStreamHandle(device));
-    host_scope_.emplace();
-    body();
-    return;
-  }
-  const InlineKernel submitted(device, currentStreamId(device));
-  device::runOnStream(currentStreamHandle(device), [&] {
-    device_scope_.emplace(device);
-    body();
-  });
-}
 
 void InPlaceOperands::writeBack(const Operand& operand) const {
   auto* alias = operand.alias.storage().unsafeGetStorageImpl();

@@ -3,12 +3,15 @@
 #include <c10/core/Allocator.h>
 #include <c10/core/Device.h>
 #include <c10/util/ArrayRef.h>
-#include <c10/util/FunctionRef.h>
 
 #include <optional>
 
+#include "device/Launch.h"
+#include "fallback/Alias.h"
 #include "fallback/MemoryScope.h"
 #include "fallback/Operand.h"
+#include "runtime/Stream.h"
+#include "runtime/memory/InlineKernel.h"
 
 namespace openreg::fallback {
 
@@ -18,10 +21,27 @@ namespace openreg::fallback {
 class InPlaceOperands {
  public:
   // The operand shares its memory with no operand that has an alias.
-  at::Tensor makeAlias(const at::Tensor& operand) const;
+  at::Tensor makeAlias(const at::Tensor& operand) const {
+    return fallback::makeAlias(operand);
+  }
 
-  // Runs `body` (the kernel and the writes back) on this thread, after all earlier work of the device's current stream.
-  void run(c10::DeviceIndex device, KernelAuthor author, c10::ArrayRef<Operand> operands, c10::function_ref<void()> body);
+  // Runs `body` (the kernel and the writes back) on this thread, after all earlier work of the device's current stream. A template,
+  // because every emulated operator comes through here.
+  template <class Body>
+  void run(c10::DeviceIndex device, KernelAuthor author, c10::ArrayRef<Operand> /*operands*/, const Body& body) {
+    const auto stream = currentStreamHandle(device);
+    if (author == KernelAuthor::Program) [[unlikely]] {
+      device::synchronizeStream(stream);
+      host_scope_.emplace();
+      body();
+      return;
+    }
+    const InlineKernel submitted(device, currentStreamId(device));
+    device::runOnStream(stream, [&] {
+      device_scope_.emplace(device);
+      body();
+    });
+  }
 
   // Gives a written operand the memory that the kernel gave its alias (resize, set_).
   void writeBack(const Operand& operand) const;

@@ -10,8 +10,7 @@ namespace openreg {
 // The random generator of one device. The emulated device uses PyTorch's Mersenne Twister, so with the same seed it produces
 // the CPU's numbers. It never changes the CPU's generator.
 //
-// PORTING: for a chip with a counter-based generator (Philox), replace `engine` by a seed and an offset, and implement
-// set_offset/get_offset.
+// A counter-based generator (Philox) would have a seed and an offset in place of `engine`, and implement set_offset/get_offset.
 struct BACKEND_API GeneratorImpl final : public c10::GeneratorImpl {
   explicit GeneratorImpl(c10::DeviceIndex index, uint64_t seed = c10::detail::getNonDeterministicRandom());
 

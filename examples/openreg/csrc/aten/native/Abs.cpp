@@ -9,7 +9,7 @@
 #include <cstdlib>
 #include <type_traits>
 
-#include "aten/native/Pointwise.h"
+#include "aten/support/Pointwise.h"
 
 // Style: dispatch stub. PyTorch's `abs` handles shapes, dtypes and complex numbers; the kernel of this device, registered
 // with its stub, only does the arithmetic.
@@ -26,6 +26,7 @@ T absolute(T x) {
   }
 }
 
+// PORTING: launch the device's element-wise kernel here; launchPointwise runs a function of the host for each element.
 void absKernel(at::TensorIteratorBase& iterator) {
   AT_DISPATCH_V2(
       iterator.common_dtype(), "abs", AT_WRAP([&] {

@@ -6,9 +6,9 @@
 #include <ATen/ops/zeros_like.h>
 #include <torch/library.h>
 
-// native_dropout has no generator argument, so PyTorch's CPU kernel would use the CPU's generator. Therefore it is composed
-// of an operator that uses the device's generator.
-namespace openreg {
+// Style: composed of other operators. native_dropout takes no generator, so PyTorch's CPU kernel would draw from the CPU's; this one
+// draws by an operator that takes the device's.
+namespace openreg::native {
 namespace {
 
 // Returns the output and the mask of kept elements (bool).
@@ -31,4 +31,4 @@ TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
   m.impl("native_dropout", TORCH_FN(nativeDropout));
 }
 
-}  // namespace openreg
+}  // namespace openreg::native

@@ -3,8 +3,8 @@
 #include <ATen/ops/leaky_relu_meta.h>
 #include <torch/library.h>
 
-#include "aten/native/Pointwise.h"
-#include "aten/native/Structured.h"
+#include "aten/support/Pointwise.h"
+#include "aten/support/Structured.h"
 
 // Style: structured kernel. PyTorch's meta function checks the arguments and computes the shape of the output; one body
 // implements the functional, the in-place and the out variant.

@@ -5,9 +5,11 @@
 #include <ATen/ops/tanh.h>
 #include <torch/library.h>
 
-// LSTM and GRU cells. PyTorch always calls the fused cells on this device, so they are composed here of operators that the device has.
-// PORTING: replace these by fused kernels if you need fast recurrent networks; you define the content of `workspace`.
-namespace openreg {
+// Style: composed of other operators. PyTorch asks for LSTM and GRU cells fused on this device and has no other way, so they are
+// made of operators that the device has.
+//
+// PORTING: replace by fused kernels if recurrent networks matter to you; `workspace` is yours to define.
+namespace openreg::native {
 namespace {
 
 using at::Tensor;
@@ -86,4 +88,4 @@ TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
   m.impl("_thnn_fused_gru_cell_backward", TORCH_FN(gruCellBackward));
 }
 
-}  // namespace openreg
+}  // namespace openreg::native

@@ -8,6 +8,7 @@
 #include <map>
 
 #include "Call.h"
+#include "fallback/CaptureHook.h"
 #include "fallback/FallbackPolicy.h"
 #include "fallback/RegisterFallbacks.h"
 
@@ -104,6 +105,8 @@ void bindFallback(py::module_& m) {
   m.def("_fallback_usage", torch::wrap_pybind_function(usageDicts));
   m.def("_reset_fallback_counts", call(resetFallbackCounts));
   m.def("_emulated_operators", call(emulatedOperators));
+  // Keeps the GIL: it is asked at each step of an optimizer, and letting the GIL go takes longer than the answer.
+  m.def("_has_capture", &hasCaptureHook);
   m.def("_register_fallbacks", call(registerFallbacks));
 }
 

@@ -58,6 +58,10 @@ MemoryInfo memoryInfo(int index) {
   return guarded([&] { return MemoryInfo{quartz::unused(board), quartz::describe(board).bytes}; });
 }
 
+bool supportsDtype(int /*index*/, c10::ScalarType /*dtype*/) {
+  return true;
+}
+
 bool canAccessPeer(int index, int peer) {
   return index != peer;
 }

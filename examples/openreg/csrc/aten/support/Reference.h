@@ -7,6 +7,7 @@
 #include <optional>
 #include <type_traits>
 
+#include "aten/support/FactoryOptions.h"
 #include "fallback/Fallback.h"
 #include "fallback/OperatorInfo.h"
 #include "fallback/CaptureHook.h"
@@ -15,7 +16,7 @@
 
 // Bodies for kernels without the device's own code yet. They run PyTorch's CPU kernel in the order of the stream, on aliases
 // of device memory. The operator counts as native, so no fallback policy applies to it.
-namespace {{ device_name }}::native {
+namespace openreg::native {
 
 // Converts an argument of a kernel to the type in the operator's schema.
 template <class T, class Given>
@@ -88,10 +89,4 @@ inline void noteWrites(at::TensorList tensors) {
   }
 }
 
-// Raises an error for options that no factory function of this device supports.
-inline void checkFactoryOptions(std::optional<c10::Layout> layout, std::optional<bool> pin_memory) {
-  TORCH_CHECK_NOT_IMPLEMENTED(layout.value_or(c10::kStrided) == c10::kStrided, "this device has no tensors of layout ", *layout, " yet");
-  TORCH_CHECK(!pin_memory.value_or(false), "Only dense CPU tensors can be pinned");
-}
-
-}  // namespace {{ device_name }}::native
+}  // namespace openreg::native

@@ -109,7 +109,8 @@ void applyOnHost(at::TensorIteratorBase& iterator, Function function) {
 // Launches `function` for each element of the iterator: operand 0 is written, the others are read. All operands have the
 // dtypes of the function's result and arguments. The function is copied into the kernel's arguments.
 //
-// PORTING: launch your element-wise kernels here. The callers only define the computation of one element.
+// The function is code of the host: the emulated device runs it on its memory, another device gets copies in host memory. A kernel
+// of a real device launches its own code instead.
 template <class Out, class... In, class Function>
 void launchPointwise(at::TensorIteratorBase& iterator, Function function) {
   using Arguments = PointwiseArguments<Function, sizeof...(In) + 1>;
