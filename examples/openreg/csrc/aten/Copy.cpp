@@ -48,7 +48,7 @@ void transfer(const at::Tensor& dst, const at::Tensor& src, bool non_blocking) {
 bool recordCopy(const at::Tensor& dst, const at::Tensor& src) {
   static const auto op = c10::Dispatcher::singleton().findSchemaOrThrow("aten::copy_", "");
   torch::jit::Stack stack{dst, src, false};
-  return captureInstead(op, operatorInfo(op), &stack);
+  return fallback::captureInstead(op, fallback::operatorInfo(op), &stack);
 }
 
 // PORTING: call your kernel for copies that convert or rearrange. Both sides are on one device. The kernel handles dtypes,
@@ -61,7 +61,7 @@ void copyOnDevice(at::Tensor& dst, const at::Tensor& src) {
     }
     return;
   }
-  if (hasCaptureHook() && recordCopy(dst, src)) [[unlikely]] {
+  if (fallback::hasCaptureHook() && recordCopy(dst, src)) [[unlikely]] {
     return;
   }
   fallback::Call call;

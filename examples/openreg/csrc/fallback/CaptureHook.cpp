@@ -4,7 +4,7 @@
 
 #include "fallback/FallbackState.h"
 
-namespace openreg {
+namespace openreg::fallback {
 namespace {
 
 std::atomic<CaptureHook> capture_hook{nullptr};
@@ -33,4 +33,4 @@ bool captureInstead(const c10::OperatorHandle& op, const OperatorInfo& info, tor
   return hasCaptureHook() && capture_hook.load()(op, info, stack);
 }
 
-}  // namespace openreg
+}  // namespace openreg::fallback

@@ -5,8 +5,8 @@
 
 #include "device/Export.h"
 
-// Lets graph capture record emulated operators. Native kernels do not use it, because the SDK records them.
-namespace openreg {
+// Where graph capture takes the place of emulated operators. Native kernels need nothing of this: the SDK records them.
+namespace openreg::fallback {
 
 struct OperatorInfo;
 
@@ -22,4 +22,4 @@ void removeCaptureHook();
 bool captureInstead(const c10::OperatorHandle& op, const OperatorInfo& info, torch::jit::Stack* stack);
 BACKEND_API bool hasCaptureHook();
 
-}  // namespace openreg
+}  // namespace openreg::fallback

@@ -4,19 +4,21 @@
 
 #include "fallback/OperatorCounter.h"
 
-// Runs operators without a native kernel.
-namespace openreg {
+// Running operators that have no kernel of the device's own.
+namespace openreg::fallback {
 
 struct OperatorInfo;
-namespace fallback {
 enum class KernelSelection : uint8_t;
-}
 
 // The boxed fallback of the backend, and a form of it for calls that the caller has already counted.
 void runFallback(const c10::OperatorHandle& op, torch::jit::Stack* stack);
 void runCountedFallback(const c10::OperatorHandle& op, torch::jit::Stack* stack);
 
-// Runs a call that was counted by a CPU kernel, where the policy says, and times it.
-void runByPolicy(const c10::OperatorHandle& op, OperatorInfo& info, torch::jit::Stack* stack, fallback::KernelSelection selection);
+// Runs PyTorch's CPU kernel on copies in host memory, whatever the policy is, and counts the call. A boxed kernel to register for
+// operators that a device leaves to the host.
+void runOnHost(const c10::OperatorHandle& op, torch::jit::Stack* stack);
 
-}  // namespace openreg
+// Runs a call that was counted by a CPU kernel, where the policy says, and times it.
+void runByPolicy(const c10::OperatorHandle& op, OperatorInfo& info, torch::jit::Stack* stack, KernelSelection selection);
+
+}  // namespace openreg::fallback

@@ -6,7 +6,7 @@
 #include "device/Address.h"
 #include "fallback/FallbackState.h"
 
-namespace openreg {
+namespace openreg::fallback {
 
 void checkFallbackPolicy(FallbackPolicy policy) {
   TORCH_CHECK_VALUE(
@@ -64,4 +64,4 @@ void resetFallbackCounts() {
   FallbackState::instance().reset();
 }
 
-}  // namespace openreg
+}  // namespace openreg::fallback

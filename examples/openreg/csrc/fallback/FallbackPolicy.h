@@ -10,8 +10,8 @@
 
 #include "device/Export.h"
 
-// How operators without a native kernel run, and how often they ran.
-namespace openreg {
+// What happens to an operator that has no kernel of the device's own, and the count of how often that is.
+namespace openreg::fallback {
 
 enum class FallbackPolicy : uint8_t {
   Emulate,  // PyTorch's CPU kernel runs in place on device memory; the default where that can be (device/Address.h)
@@ -67,4 +67,4 @@ BACKEND_API std::vector<FallbackUsage> fallbackUsage();
 // The operators that this library emulates by a direct, unboxed call, in no particular order.
 BACKEND_API std::vector<std::string> emulatedOperators();
 
-}  // namespace openreg
+}  // namespace openreg::fallback

@@ -7,7 +7,7 @@
 
 #include "device/Address.h"
 
-namespace openreg {
+namespace openreg::fallback {
 namespace {
 
 constexpr const char* kVariable = "TORCH_OPENREG_FALLBACK";
@@ -154,4 +154,4 @@ void FallbackState::refreshAll() {
   }
 }
 
-}  // namespace openreg
+}  // namespace openreg::fallback

@@ -11,7 +11,7 @@
 #include "fallback/FallbackPolicy.h"
 #include "fallback/OperatorCounter.h"
 
-namespace openreg {
+namespace openreg::fallback {
 
 // The present policies and the counters of all operators. One mutex guards everything that the fast path does not read.
 class FallbackState {
@@ -63,4 +63,4 @@ class FallbackState {
   std::unordered_map<std::string, FallbackPolicy> own_policies_;
 };
 
-}  // namespace openreg
+}  // namespace openreg::fallback

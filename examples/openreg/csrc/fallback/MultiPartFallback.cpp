@@ -22,7 +22,7 @@
 #include "fallback/OperatorInfo.h"
 #include "fallback/Boxed.h"
 
-namespace openreg {
+namespace openreg::fallback {
 namespace {
 
 using c10::DispatchKey;
@@ -42,11 +42,11 @@ constexpr std::array kKinds = {
 void runMultiPartFallback(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
   auto& info = operatorInfo(op);
   if (info.counter.countAndCheckFast()) [[likely]] {
-    fallback::runBoxed(op, info, stack, fallback::KernelSelection::ByOperands);
+    runBoxed(op, info, stack, KernelSelection::ByOperands);
     return;
   }
   info.counter.describe(op, *stack);
-  runByPolicy(op, info, stack, fallback::KernelSelection::ByOperands);
+  runByPolicy(op, info, stack, KernelSelection::ByOperands);
 }
 
 // To copy between devices, PyTorch requests an empty tensor on one device with the scales of a tensor on another device.
@@ -115,4 +115,4 @@ TORCH_LIBRARY_IMPL(aten, NestedTensorPrivateUse1, m) {
   m.impl("empty_like", TORCH_FN(at::native::empty_like_nested));
 }
 
-}  // namespace openreg
+}  // namespace openreg::fallback

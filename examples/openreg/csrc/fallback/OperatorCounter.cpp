@@ -5,7 +5,7 @@
 #include "fallback/FallbackState.h"
 #include "fallback/TensorsInIValue.h"
 
-namespace openreg {
+namespace openreg::fallback {
 namespace {
 
 // Lists of parameters hold hundreds of tensors; the first ones are enough for the report.
@@ -55,7 +55,7 @@ void OperatorCounter::describe(const c10::OperatorHandle& op, const torch::jit::
   const bool first = !described_.load(std::memory_order_relaxed);
   const auto& arguments = op.schema().arguments();
   for (size_t i = 0; i < arguments.size(); ++i) {
-    fallback::forEachTensor(stack[stack.size() - arguments.size() + i], [&](const at::Tensor& tensor) {
+    forEachTensor(stack[stack.size() - arguments.size() + i], [&](const at::Tensor& tensor) {
       if (!tensor.defined()) {
         return;
       }
@@ -144,4 +144,4 @@ FallbackUsage OperatorCounter::usage() const {
   return usage;
 }
 
-}  // namespace openreg
+}  // namespace openreg::fallback

@@ -9,7 +9,7 @@
 
 #include "fallback/FallbackPolicy.h"
 
-namespace openreg {
+namespace openreg::fallback {
 
 // A set of dtypes, one bit for each.
 using DtypeSet = uint64_t;
@@ -101,7 +101,7 @@ class BACKEND_API OperatorCounter {
   std::atomic<DtypeSet> lacking_{0};
   std::atomic<int64_t> widened_{0};
   std::string name_;
-  bool direct_ = true;  // belongs to fallback::Emulated
+  bool direct_ = true;  // counts the calls of Emulated
 
   mutable std::mutex mutex_;  // guards what follows
   int64_t next_timed_ = 0;
@@ -130,4 +130,4 @@ class BACKEND_API CallTimer {
   Clock::time_point start_;
 };
 
-}  // namespace openreg
+}  // namespace openreg::fallback

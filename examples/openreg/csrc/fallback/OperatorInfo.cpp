@@ -9,7 +9,7 @@
 #include <string_view>
 #include <unordered_map>
 
-namespace openreg {
+namespace openreg::fallback {
 namespace {
 
 // Operators that accept host tensors on every device, because the host reads them: lengths, batch sizes and nested shapes.
@@ -128,4 +128,4 @@ OperatorInfo& operatorInfo(const c10::OperatorHandle& op) {
   return Cache::instance().get(op);
 }
 
-}  // namespace openreg
+}  // namespace openreg::fallback

@@ -6,7 +6,7 @@
 
 #include "fallback/Fallback.h"
 
-namespace openreg {
+namespace openreg::fallback {
 
 // Properties of an operator for the boxed fallback, read once from its schema.
 struct OperatorInfo {
@@ -29,4 +29,4 @@ struct OperatorInfo {
 // Never destroyed.
 OperatorInfo& operatorInfo(const c10::OperatorHandle& op);
 
-}  // namespace openreg
+}  // namespace openreg::fallback

@@ -6,7 +6,7 @@
 #include "fallback/Fallback.h"
 #include "fallback/FallbackPolicy.h"
 
-namespace openreg {
+namespace openreg::fallback {
 namespace {
 
 // If a device has no kernel for an operator, PyTorch decomposes it into other operators where it can. If the CPU has a kernel
@@ -47,4 +47,4 @@ TORCH_LIBRARY_IMPL(_, PrivateUse1, m) {
   m.fallback(torch::CppFunction::makeFromBoxedFunction<&runFallback>());
 }
 
-}  // namespace openreg
+}  // namespace openreg::fallback

@@ -84,8 +84,8 @@ void Graph::capture_begin(c10::MempoolId_t pool, at::GraphCaptureMode mode) {
     hostAllocator().end_allocate_to_pool(id);
     hostAllocator().release_pool(id);
   });
-  addCaptureHook(record);
-  auto pop = c10::make_scope_exit(removeCaptureHook);
+  fallback::addCaptureHook(record);
+  auto pop = c10::make_scope_exit(fallback::removeCaptureHook);
   device::beginCapture(stream.handle(), modeOf(mode));
   pop.release();
   end_host_pool.release();
@@ -99,7 +99,7 @@ void Graph::capture_begin(c10::MempoolId_t pool, at::GraphCaptureMode mode) {
 // Ends everything that capture_begin began, except for the SDK's capture.
 void Graph::abandon() noexcept {
   const auto index = stream_->device_index();
-  removeCaptureHook();
+  fallback::removeCaptureHook();
   cachingAllocator().endAllocateToPool(index, pool_);
   hostAllocator().end_allocate_to_pool(pool_);
   capturing_graphs.at(index).store(nullptr, std::memory_order_release);

@@ -35,7 +35,7 @@ void RecordedCall::run() const {
   const c10::impl::ForceDispatchKeyGuard plain(
       c10::DispatchKeySet(c10::DispatchKey::BackendSelect), c10::autograd_dispatch_keyset_with_ADInplaceOrView | c10::autocast_dispatch_keyset | c10::python_ks);
   torch::jit::Stack stack = arguments_;
-  fallback::runCpuKernel(op_, operatorInfo(op_), &stack, fallback::KernelSelection::Dense, [&] { stack = arguments_; });
+  fallback::runCpuKernel(op_, fallback::operatorInfo(op_), &stack, fallback::KernelSelection::Dense, [&] { stack = arguments_; });
 
   size_t next = 0;
   for (const auto& value : stack) {

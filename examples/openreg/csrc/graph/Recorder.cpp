@@ -25,7 +25,7 @@ namespace {
 
 using torch::jit::Stack;
 
-c10::DeviceIndex deviceIndexOf(const OperatorInfo& info, const Stack& stack) {
+c10::DeviceIndex deviceIndexOf(const fallback::OperatorInfo& info, const Stack& stack) {
   auto index = fallback::deviceOf(info, stack);
   for (const auto& value : torch::jit::last(stack, info.written.size())) {
     fallback::forEachTensor(value, [&](const at::Tensor& tensor) {
@@ -50,15 +50,15 @@ at::Tensor metaOf(const at::Tensor& tensor) {
   return meta;
 }
 
-// Whether the shapes of the results are needed to record the call.
-bool needsShapes(const c10::OperatorHandle& op, const OperatorInfo& info) {
+// Whether nothing can be recorded without knowing what the operator would give: a shape.
+bool needsShapes(const c10::OperatorHandle& op, const fallback::OperatorInfo& info) {
   const auto& arguments = op.schema().arguments();
   for (size_t i = 0; i < arguments.size(); ++i) {
     if (info.written[i] && arguments[i].kwarg_only()) {
       return true;  // an out argument may have to be resized
     }
   }
-  return std::find(info.source.begin(), info.source.end(), OperatorInfo::kFresh) != info.source.end();
+  return std::find(info.source.begin(), info.source.end(), fallback::OperatorInfo::kFresh) != info.source.end();
 }
 
 // Many Meta kernels are written in Python. This library knows the type of their exceptions only by name.
@@ -66,7 +66,7 @@ bool saysNotImplemented(const std::exception& error) {
   return dynamic_cast<const c10::NotImplementedError*>(&error) != nullptr || std::string_view(error.what()).starts_with("NotImplementedError");
 }
 
-[[noreturn]] void refuse(const OperatorInfo& info, const std::exception& reason) {
+[[noreturn]] void refuse(const fallback::OperatorInfo& info, const std::exception& reason) {
   const auto* error = dynamic_cast<const c10::Error*>(&reason);
   TORCH_CHECK_NOT_IMPLEMENTED(
       false, info.counter.name(), " cannot be captured into a graph, since nobody knows the shape of its results before it has run: ", error != nullptr ? error->what_without_backtrace() : reason.what());
@@ -83,10 +83,9 @@ void resizeLike(const c10::IValue& argument, const c10::IValue& meta) {
   });
 }
 
-// Returns the results of the operator as Meta tensors, and resizes out arguments. Raises an error for invalid shapes and
-// dtypes, because a replay could not report them. An operator without a Meta kernel that only writes its arguments is
-// recorded unchecked.
-Stack inferResults(const c10::OperatorHandle& op, const OperatorInfo& info, const Stack& stack) {
+// What the operator would give, as Meta tensors. Gives out arguments their size. Raises for shapes and dtypes that do not fit,
+// since a replay is too late for that. Without a Meta kernel an operator that only writes its arguments is recorded unchecked.
+Stack inferResults(const c10::OperatorHandle& op, const fallback::OperatorInfo& info, const Stack& stack) {
   const bool needed = needsShapes(op, info);
   if (!op.hasComputedKernelForDispatchKey(c10::DispatchKey::Meta)) {
     TORCH_CHECK_NOT_IMPLEMENTED(!needed, info.counter.name(), " cannot be captured into a graph: PyTorch has no Meta kernel that computes the shapes of its results");
@@ -127,8 +126,8 @@ at::Tensor allocateLike(const at::Tensor& meta, c10::Device device) {
   return meta.defined() ? at::empty_strided(meta.sizes(), meta.strides(), meta.options().device(device)) : at::Tensor();
 }
 
-// Allocates the results on the device. `aliases` gets the results that a replay must write, in the order of RecordedCall.
-Stack makeResults(const OperatorInfo& info, const Stack& meta, const Stack& arguments, c10::Device device, std::vector<at::Tensor>& aliases) {
+// The results on the device; `aliases` gets those that a replay has to fill, in the order of RecordedCall.
+Stack makeResults(const fallback::OperatorInfo& info, const Stack& meta, const Stack& arguments, c10::Device device, std::vector<at::Tensor>& aliases) {
   Stack results;
   const auto add = [&](const at::Tensor& like) {
     auto result = allocateLike(like, device);
@@ -136,7 +135,7 @@ Stack makeResults(const OperatorInfo& info, const Stack& meta, const Stack& argu
     return result;
   };
   for (size_t i = 0; i < info.source.size(); ++i) {
-    if (info.source[i] != OperatorInfo::kFresh) {
+    if (info.source[i] != fallback::OperatorInfo::kFresh) {
       results.push_back(arguments[info.source[i]]);
       aliases.emplace_back();
     } else if (meta[i].isTensor()) {
@@ -154,8 +153,8 @@ Stack makeResults(const OperatorInfo& info, const Stack& meta, const Stack& argu
   return results;
 }
 
-// Meta tensors have no addresses, so Meta kernels cannot check which tensors overlap.
-void checkOverlaps(const c10::OperatorHandle& op, const OperatorInfo& info, const Stack& stack) {
+// Meta tensors have no addresses, so Meta kernels do not see which tensors overlap.
+void checkOverlaps(const c10::OperatorHandle& op, const fallback::OperatorInfo& info, const Stack& stack) {
   if (op.schema().getNamespace() != std::optional<std::string_view>("aten")) {
     return;  // a custom operator may support overlapping tensors
   }
@@ -192,14 +191,14 @@ c10::IValue keepHostOperands(const c10::IValue& value) {
   });
 }
 
-void refuseViews(const c10::OperatorHandle& op, const OperatorInfo& info) {
+void refuseViews(const c10::OperatorHandle& op, const fallback::OperatorInfo& info) {
   for (const auto& result : op.schema().returns()) {
     TORCH_CHECK_NOT_IMPLEMENTED(
         result.alias_info() == nullptr || result.alias_info()->isWrite(), info.counter.name(), " cannot be captured into a graph: its result may share memory with an argument");
   }
 }
 
-void refuseMultiPartTensors(const OperatorInfo& info, const Stack& stack) {
+void refuseMultiPartTensors(const fallback::OperatorInfo& info, const Stack& stack) {
   for (const auto& value : torch::jit::last(stack, info.written.size())) {
     fallback::forEachTensor(value, [&](const at::Tensor& tensor) {
       TORCH_CHECK_NOT_IMPLEMENTED(
@@ -210,7 +209,7 @@ void refuseMultiPartTensors(const OperatorInfo& info, const Stack& stack) {
 
 }  // namespace
 
-bool record(const c10::OperatorHandle& op, const OperatorInfo& info, Stack* stack) {
+bool record(const c10::OperatorHandle& op, const fallback::OperatorInfo& info, Stack* stack) {
   const auto index = deviceIndexOf(info, *stack);
   const auto stream = currentStreamHandle(index);
   auto* graph = Graph::capturing(index);

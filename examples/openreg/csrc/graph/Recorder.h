@@ -7,9 +7,8 @@
 
 namespace openreg::graph {
 
-// Records an emulated operator into the graph that captures its stream. Nothing runs: the operator's Meta kernel computes the
-// shapes, and results are new memory, which each replay writes. Host operands are copied. Raises an error if the operator
-// cannot be recorded.
-bool record(const c10::OperatorHandle& op, const OperatorInfo& info, torch::jit::Stack* stack);
+// Records an emulated operator into the graph that captures its stream. Nothing runs: shapes come from the operator's Meta
+// kernel, and results are new memory, which replays fill. Operands on the host are copied. Raises a sentence if that cannot be.
+bool record(const c10::OperatorHandle& op, const fallback::OperatorInfo& info, torch::jit::Stack* stack);
 
 }  // namespace openreg::graph

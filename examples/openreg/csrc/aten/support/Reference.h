@@ -41,8 +41,8 @@ decltype(auto) adapt(const Given& argument) {
 
 // Records the call into a graph if the stream is being captured.
 inline void runReferenceBoxed(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
-  const auto& info = operatorInfo(op);
-  if (!captureInstead(op, info, stack)) {
+  const auto& info = fallback::operatorInfo(op);
+  if (!fallback::captureInstead(op, info, stack)) {
     fallback::runBoxed(op, info, stack);
   }
 }
@@ -54,10 +54,10 @@ template <class Op, class R, class... Args>
 struct Reference<Op, R(Args...)> {
   template <class... Given>
   static R call(const Given&... given) {
-    if (hasCaptureHook()) [[unlikely]] {
+    if (fallback::hasCaptureHook()) [[unlikely]] {
       return at::native::call_fallback_fn_symint<&runReferenceBoxed, Op>::call(adapt<Args>(given)...);
     }
-    static const typename fallback::OnDevice<R(Args...)>::Operator op{OperatorCounter::of({Op::name, Op::overload_name}), Op::name, Op::overload_name, &Op::redispatch};
+    static const typename fallback::OnDevice<R(Args...)>::Operator op{fallback::OperatorCounter::of({Op::name, Op::overload_name}), Op::name, Op::overload_name, &Op::redispatch};
     return fallback::OnDevice<R(Args...)>::call(op, adapt<Args>(given)...);
   }
 };

@@ -17,13 +17,13 @@ namespace py = pybind11;
 namespace openreg {
 namespace {
 
-constexpr std::pair<const char*, FallbackPolicy> kPolicies[] = {
-    {"emulate", FallbackPolicy::Emulate},
-    {"cpu", FallbackPolicy::Cpu},
-    {"error", FallbackPolicy::Error},
+constexpr std::pair<const char*, fallback::FallbackPolicy> kPolicies[] = {
+    {"emulate", fallback::FallbackPolicy::Emulate},
+    {"cpu", fallback::FallbackPolicy::Cpu},
+    {"error", fallback::FallbackPolicy::Error},
 };
 
-FallbackPolicy policyFromName(const std::string& name) {
+fallback::FallbackPolicy policyFromName(const std::string& name) {
   for (const auto& [known, policy] : kPolicies) {
     if (name == known) {
       return policy;
@@ -32,7 +32,7 @@ FallbackPolicy policyFromName(const std::string& name) {
   TORCH_CHECK_VALUE(false, "unknown fallback policy '", name, "': choose 'emulate', 'cpu' or 'error'");
 }
 
-std::string nameOf(FallbackPolicy wanted) {
+std::string nameOf(fallback::FallbackPolicy wanted) {
   for (const auto& [name, policy] : kPolicies) {
     if (policy == wanted) {
       return name;
@@ -41,8 +41,8 @@ std::string nameOf(FallbackPolicy wanted) {
   TORCH_INTERNAL_ASSERT(false, "a fallback policy has no name");
 }
 
-// The keys are those of the typed dictionary in Python.
-py::dict usageDict(const FallbackUsage& usage) {
+// By the names of the keys of the typed dictionary that Python gives to its users.
+py::dict usageDict(const fallback::FallbackUsage& usage) {
   py::list dtypes;
   for (const auto dtype : usage.dtypes) {
     dtypes.append(dtype);
@@ -67,10 +67,10 @@ py::dict usageDict(const FallbackUsage& usage) {
 }
 
 py::dict usageDicts() {
-  std::vector<FallbackUsage> usages;
+  std::vector<fallback::FallbackUsage> usages;
   {
     const py::gil_scoped_release no_gil;
-    usages = fallbackUsage();
+    usages = fallback::fallbackUsage();
   }
   py::dict result;
   for (const auto& usage : usages) {
@@ -81,7 +81,7 @@ py::dict usageDicts() {
 
 std::map<std::string, std::string> operatorPolicyNames() {
   std::map<std::string, std::string> names;
-  for (const auto& [op, policy] : operatorPolicies()) {
+  for (const auto& [op, policy] : fallback::operatorPolicies()) {
     names.emplace(op, nameOf(policy));
   }
   return names;
@@ -91,23 +91,23 @@ std::map<std::string, std::string> operatorPolicyNames() {
 
 void bindFallback(py::module_& m) {
   m.def("_set_fallback_policy", call([](const std::string& name, bool warn) {
-          setFallbackPolicy(policyFromName(name));
-          setFallbackWarn(warn);
+          fallback::setFallbackPolicy(policyFromName(name));
+          fallback::setFallbackWarn(warn);
         }),
         py::arg("policy"), py::arg("warn"));
-  m.def("_get_fallback_policy", call([] { return std::pair(nameOf(fallbackPolicy()), fallbackWarn()); }));
+  m.def("_get_fallback_policy", call([] { return std::pair(nameOf(fallback::fallbackPolicy()), fallback::fallbackWarn()); }));
   m.def("_set_operator_policy", call([](const std::string& op, const std::optional<std::string>& name) {
-          setOperatorPolicy(op, name ? std::optional(policyFromName(*name)) : std::nullopt);
+          fallback::setOperatorPolicy(op, name ? std::optional(policyFromName(*name)) : std::nullopt);
         }),
         py::arg("op"), py::arg("policy"));
   m.def("_get_operator_policies", call(operatorPolicyNames));
-  m.def("_fallback_counts", call(fallbackCounts));
+  m.def("_fallback_counts", call(fallback::fallbackCounts));
   m.def("_fallback_usage", torch::wrap_pybind_function(usageDicts));
-  m.def("_reset_fallback_counts", call(resetFallbackCounts));
-  m.def("_emulated_operators", call(emulatedOperators));
+  m.def("_reset_fallback_counts", call(fallback::resetFallbackCounts));
+  m.def("_emulated_operators", call(fallback::emulatedOperators));
   // Keeps the GIL: it is asked at each step of an optimizer, and letting the GIL go takes longer than the answer.
-  m.def("_has_capture", &hasCaptureHook);
-  m.def("_register_fallbacks", call(registerFallbacks));
+  m.def("_has_capture", &fallback::hasCaptureHook);
+  m.def("_register_fallbacks", call(fallback::registerFallbacks));
 }
 
 }  // namespace openreg
