@@ -17,7 +17,7 @@ from .running import ROOT, commit_all, git
 from .template_renames import why_no_history
 from .test_cli import run
 
-SEEDS = re.compile(r"csrc/aten/native/[^/]*\.cpp$|tests/test_native\.py$|tests/conformance/claims\.json$|examples/")
+SEEDS = re.compile(r"csrc/aten/native/[^/]*$|tests/test_native\.py$|tests/conformance/claims\.json$|examples/")
 
 
 @pytest.fixture(scope="module")
