@@ -23,9 +23,9 @@ BACKEND_API void launchKernel(KernelFunction kernel, const void* arguments, size
 // copies.
 BACKEND_API void launchInline(KernelFunction kernel, void* arguments, StreamHandle stream);
 
-// The stream that launchInline holds while this thread runs a kernel by it; nullptr outside of one. Such a thread must not wait for
-// that stream: it would wait for itself. nullptr inside of one too, if the SDK cannot hold a stream: the fallback then keeps kernels
-// of one stream apart by a lock.
+// The stream that launchInline holds while this thread runs a kernel by it; nullptr outside of such a kernel. This thread must not
+// wait for that stream, because it would wait for itself. If the SDK cannot hold a stream, it is nullptr inside of a kernel too; the
+// fallback then separates the kernels of one stream by a lock.
 BACKEND_API StreamHandle runningStream();
 
 // launchInline for a callable. Rethrows its exception to the caller, because no exception may cross the SDK's C interface.

@@ -13,7 +13,7 @@ namespace openreg::fallback {
 // Which of an operator's CPU kernels runs.
 enum class KernelSelection : uint8_t {
   Dense,
-  ByOperands,  // the one for sparse, quantized or nested tensors, if an operand or the result is such a one
+  ByOperands,  // the kernel for sparse, quantized or nested tensors, if an operand or the result is one of these
 };
 
 // Runs PyTorch's CPU kernel of any operator for the device. It reads from the schema what Unboxed.h reads from C++ types.

@@ -15,7 +15,7 @@ namespace {
 
 constexpr c10::DispatchKeySet kDeviceKey(c10::DispatchKey::PrivateUse1);
 
-// A tensor of the device over `storage`, with the shape and the other properties of a CPU tensor.
+// Makes a tensor of the device over `storage`, with the shape and the other properties of a CPU tensor.
 at::Tensor deviceTensor(c10::Storage storage, const at::Tensor& like) {
   auto* impl = like.unsafeGetTensorImpl();
   auto tensor = at::detail::make_tensor<c10::TensorImpl>(std::move(storage), kDeviceKey, impl->dtype());
@@ -81,7 +81,7 @@ const at::Tensor& Call::bindMultiPart(const at::Tensor& operand, Keep keep, Use 
   return multi_parts_.back().alias;
 }
 
-// The operand that is this tensor, else one that shares its memory.
+// Finds the operand that is this tensor, else an operand that shares its memory.
 Operand* Call::findOriginal(const at::Tensor& tensor) {
   constexpr size_t kShort = 16;
   const auto* storage = tensor.unsafeGetTensorImpl()->unsafe_storage().unsafeGetStorageImpl();
@@ -132,7 +132,7 @@ void Call::run(c10::function_ref<void()> kernel) {
       strategy_);
 }
 
-// A kernel may have given a written operand other memory or another shape.
+// Applies a change of memory (resize, set_) or of shape by the kernel to the written operands.
 template <class Strategy>
 void Call::writeBack(const Strategy& strategy) {
   for (const auto& operand : operands_) {
@@ -153,7 +153,7 @@ void Call::writeBack(const Strategy& strategy) {
   }
 }
 
-// The operand whose alias this result is, else one whose memory it shares.
+// Finds the operand whose alias this result is, else an operand whose memory it shares.
 const Operand* Call::findAlias(const at::Tensor& result) const {
   const auto* storage = result.unsafeGetTensorImpl()->unsafe_storage().unsafeGetStorageImpl();
   const Operand* relative = nullptr;
@@ -197,7 +197,7 @@ at::Tensor Call::adopt(at::Tensor result) {
       }
     }
     if (!retag(memory, device_)) {
-      // Memory that did not come through the CPU allocator: the host's, a constant, or nothing at all.
+      // The memory does not come from the CPU allocator: it is host memory, a constant, or null.
       auto own = c10::make_intrusive<c10::StorageImpl>(
           c10::StorageImpl::use_byte_size_t(), storage->nbytes(), copyToDevice(*storage, device_), &cachingAllocator(), /*resizable=*/true);
       return deviceTensor(c10::Storage(std::move(own)), result);

@@ -20,9 +20,9 @@
 
 namespace openreg::fallback {
 
-// One run of a CPU kernel for the device, in three steps: alias the operands, run, adopt the results. The CPU kernel sees aliases
-// that it can compute on; how these relate to the operands is the strategy's choice, InPlaceOperands or CopiedOperands. Results that
-// alias an operand become that operand, or a view of it; other results become tensors of the device.
+// One run of a CPU kernel for the device, in three steps: alias the operands, run the kernel, convert the results. The CPU
+// kernel computes on aliases; a strategy makes them, InPlaceOperands or CopiedOperands. A result that aliases an operand becomes that
+// operand, or a view of it; other results become tensors of the device.
 class Call {
  public:
   enum class Memory : uint8_t {
@@ -33,7 +33,7 @@ class Call {
     return device::hasKernelAddresses() ? Memory::InPlace : Memory::Copies;
   }
 
-  // The device that factory functions allocate on; operands on a device fix it themselves.
+  // Sets the device for factory functions. Operands on a device set it too.
   explicit Call(std::optional<c10::DeviceIndex> device = std::nullopt, Memory memory = defaultMemory(), KernelAuthor author = KernelAuthor::PyTorch)
       : device_(device.value_or(kUnknown)), author_(author) {
     if (memory == Memory::Copies) {
@@ -101,7 +101,7 @@ class Call {
   Operand* findOriginal(const at::Tensor& tensor);
   const Operand* findAlias(const at::Tensor& result) const;
 
-  std::variant<InPlaceOperands, CopiedOperands> strategy_;  // outlives the operands: it knows the memory of the results
+  std::variant<InPlaceOperands, CopiedOperands> strategy_;  // alive until the results are converted, because it records their memory
   c10::SmallVector<Operand, 6> operands_;
   std::vector<Operand> multi_parts_;  // their component tensors are operands
   std::unordered_set<const c10::StorageImpl*> storages_;  // of the first indexed_ operands; for long lists only

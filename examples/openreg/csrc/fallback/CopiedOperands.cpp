@@ -21,21 +21,21 @@
 namespace openreg::fallback {
 namespace {
 
-// Host memory for a copy of the operand's, without content.
+// Allocates host memory for a copy of the operand's memory; does not copy.
 c10::Storage hostStorageFor(const at::Tensor& operand) {
   TORCH_CHECK_NOT_IMPLEMENTED(operand.has_storage(), "this operator cannot take a tensor of layout ", operand.layout(), " on this device");
   const auto& storage = operand.storage();
   return c10::Storage(c10::Storage::use_byte_size_t(), storage.nbytes(), &cpuAllocator(), storage.resizable());
 }
 
-// The bytes from the first element of a tensor to its last.
+// The number of bytes from the first element of a tensor to its last.
 size_t spannedBytes(const at::Tensor& tensor) {
   return tensor.numel() == 0 ? 0 : at::detail::computeStorageNbytes(tensor.sizes(), tensor.strides(), tensor.dtype().itemsize());
 }
 
-// Keeps calls on copies of one stream apart where launchInline does not hold the stream. Otherwise two threads could both read what
-// a third one had written, and one result would be lost. Streams that share a lock only wait for each other a little. Recursive,
-// since a kernel may call operators.
+// If launchInline does not hold the stream, this lock separates the calls on copies of one stream. Otherwise two threads could read
+// the same value and write it one after the other, and one result would be lost. Streams that share a lock may wait for each other
+// briefly. Recursive, because a kernel may call operators.
 std::unique_lock<std::recursive_mutex> lockUnlessHeld(c10::DeviceIndex device, c10::StreamId stream) {
   if (device::runningStream() != nullptr) {
     return {};
@@ -44,13 +44,13 @@ std::unique_lock<std::recursive_mutex> lockUnlessHeld(c10::DeviceIndex device, c
   return device::lockMutex(locks[streamSlot(device, stream)]);
 }
 
-// A block of bytes that repeats: `size` times, `stride` bytes apart.
+// Repetition of a block of bytes: `size` times, `stride` bytes apart.
 struct Repeated {
   int64_t size;
   int64_t stride;
 };
 
-// The elements of a tensor as blocks of bytes without gaps: the size of a block, and how it repeats.
+// Describes the elements of a tensor as contiguous blocks of bytes: the size of a block, and its repetitions.
 std::pair<int64_t, c10::SmallVector<Repeated, 6>> blocksOf(const at::Tensor& tensor) {
   const auto itemsize = static_cast<int64_t>(tensor.dtype().itemsize());
   c10::SmallVector<Repeated, 6> dimensions;
@@ -97,7 +97,7 @@ void CopiedOperands::run(c10::DeviceIndex device, KernelAuthor author, c10::Arra
     device::synchronizeStream(copies_);
     scope_.emplace();
     body();
-    device::synchronizeStream(copies_);  // the copies may go at once
+    device::synchronizeStream(copies_);  // the copies may be freed next
   };
   const auto stream = currentStream(device);
   if (author == KernelAuthor::Program) {
@@ -114,12 +114,12 @@ void CopiedOperands::run(c10::DeviceIndex device, KernelAuthor author, c10::Arra
 void CopiedOperands::writeBack(const Operand& operand) const {
   auto* storage = operand.original->storage().unsafeGetStorageImpl();
   if (const size_t nbytes = operand.alias.storage().nbytes(); nbytes != storage->nbytes()) {
-    resizeStorage(storage, nbytes, copies_);  // other tensors may have elements in it, which stay
+    resizeStorage(storage, nbytes, copies_);  // keeps the content, because other tensors may use it
   }
   copyElementsBack(operand.alias, static_cast<char*>(storage->mutable_data()));
 }
 
-// What lies between the elements of a view is another tensor's, which another stream may be writing meanwhile.
+// Copies only the elements of a view, because the memory between them may belong to another tensor that another stream is writing.
 void CopiedOperands::copyElementsBack(const at::Tensor& alias, char* storage) const {
   const auto spanned = static_cast<int64_t>(spannedBytes(alias));
   if (spanned == 0) {
@@ -131,11 +131,11 @@ void CopiedOperands::copyElementsBack(const at::Tensor& alias, char* storage) co
     device::copyAsync(first, alias.const_data_ptr(), spanned, copies_);
     return;
   }
-  // Many small copies on the device: a seam without strided copies has no better way.
+  // Many small copies on the device, because the seam has no strided copy.
   const auto landing = cachingAllocator().allocateOn(device_, spanned);
   device::copyAsync(landing.get(), alias.const_data_ptr(), spanned, copies_);
   forEachBlock(dimensions, 0, [&, block = block](int64_t offset) { device::copyAsync(first + offset, static_cast<char*>(landing.get()) + offset, block, copies_); });
-  device::synchronizeStream(copies_);  // `landing` goes
+  device::synchronizeStream(copies_);  // `landing` is freed next
 }
 
 }  // namespace openreg::fallback

@@ -4,7 +4,7 @@
 
 #include "fallback/OperatorCounter.h"
 
-// Running operators that have no kernel of the device's own.
+// Runs operators without a native kernel.
 namespace openreg::fallback {
 
 struct OperatorInfo;
@@ -14,11 +14,11 @@ enum class KernelSelection : uint8_t;
 void runFallback(const c10::OperatorHandle& op, torch::jit::Stack* stack);
 void runCountedFallback(const c10::OperatorHandle& op, torch::jit::Stack* stack);
 
-// Runs PyTorch's CPU kernel on copies in host memory, whatever the policy is, and counts the call. A boxed kernel to register for
+// Runs PyTorch's CPU kernel on copies in host memory, whatever the policy is, and counts the call. Register it for the
 // operators that a device leaves to the host.
 void runOnHost(const c10::OperatorHandle& op, torch::jit::Stack* stack);
 
-// Runs a call that was counted by a CPU kernel, where the policy says, and times it.
+// Runs a counted call by a CPU kernel, in place or on copies as the policy says, and times it.
 void runByPolicy(const c10::OperatorHandle& op, OperatorInfo& info, torch::jit::Stack* stack, KernelSelection selection);
 
 }  // namespace openreg::fallback

@@ -16,7 +16,7 @@ void InPlaceOperands::writeBack(const Operand& operand) const {
   const auto device = operand.original->device().index();
   if (retag(data, device)) {
     storage->set_data_ptr_noswap(std::move(data));
-  } else {  // the kernel has resized it in host memory
+  } else {  // the kernel resized it in host memory
     storage->set_data_ptr_noswap(copyToDevice(*alias, device));
   }
   storage->set_nbytes(alias->nbytes());

@@ -9,15 +9,15 @@
 namespace openreg::fallback {
 
 struct Operand {
-  c10::MaybeOwned<at::Tensor> original;  // mostly borrowed: counting references was a quarter of what emulation adds to a small operator
+  c10::MaybeOwned<at::Tensor> original;  // usually borrowed, because counting references took a quarter of the emulation's cost for a small operator
   at::Tensor alias;
   bool written;
 };
 
-// Who wrote the CPU kernel. PyTorch's own holds the stream while it runs: work that other threads submit to the stream comes before
-// or after all of it. A program's may be a Python function: it may wait for any stream or for the GIL, which a thread that holds a
-// stream must not do, and it may keep the tensors that it makes. So it waits for the stream, runs without holding it, and what it
-// makes lives in host memory. To other threads it is a sequence of operators.
+// Who wrote the CPU kernel. One of PyTorch's own kernels holds the stream while it runs: other work of the stream runs before or after
+// the whole kernel. A program's kernel may be a Python function, which may wait for any stream or for the GIL, and may keep the
+// tensors that it creates. A thread that holds a stream must not wait for these. Therefore such a kernel waits for the stream and runs
+// without holding it, and its new tensors are in host memory. To other threads it is a sequence of operators.
 enum class KernelAuthor : uint8_t {
   PyTorch,
   Program,

@@ -17,10 +17,10 @@ namespace openreg::fallback {
 // The wider real or complex dtype of a half-precision dtype; std::nullopt for other dtypes.
 std::optional<c10::ScalarType> widerFloat(c10::ScalarType dtype);
 
-// For the handler of a NotImplementedError: runs the kernel in a wider type, or raises the error again.
+// For the handler of a NotImplementedError: runs the kernel in a wider dtype, or rethrows the error.
 void takeWiderType(const c10::OperatorHandle& op, const OperatorInfo& info, torch::jit::Stack* stack, KernelSelection selection);
 
-// runCpuKernel for every call: undoes what a kernel has written before it raises.
+// Like runCpuKernel, but also undoes the writes of a kernel that raises an error.
 bool runCpuKernelWithCare(const c10::OperatorHandle& op, const OperatorInfo& info, torch::jit::Stack* stack, KernelSelection selection, c10::function_ref<void()> rebind);
 
 // Runs PyTorch's CPU kernel of `op` on CPU tensors. If the kernel raises NotImplementedError and the dtype of an argument has

@@ -6,8 +6,8 @@
 #include <ATen/ops/zeros_like.h>
 #include <torch/library.h>
 
-// Style: composed of other operators. native_dropout takes no generator, so PyTorch's CPU kernel would draw from the CPU's; this one
-// draws by an operator that takes the device's.
+// Style: composed of other operators. native_dropout has no generator argument, so PyTorch's CPU kernel would use the CPU's
+// generator. Therefore it is composed of an operator that uses the device's generator.
 namespace openreg::native {
 namespace {
 

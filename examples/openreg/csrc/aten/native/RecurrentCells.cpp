@@ -5,10 +5,10 @@
 #include <ATen/ops/tanh.h>
 #include <torch/library.h>
 
-// Style: composed of other operators. PyTorch asks for LSTM and GRU cells fused on this device and has no other way, so they are
-// made of operators that the device has.
+// Style: composed of other operators. PyTorch always calls the fused LSTM and GRU cells on this device, so they are composed of
+// operators that the device has.
 //
-// PORTING: replace by fused kernels if recurrent networks matter to you; `workspace` is yours to define.
+// PORTING: replace these by fused kernels if you need fast recurrent networks; you define the content of `workspace`.
 namespace openreg::native {
 namespace {
 

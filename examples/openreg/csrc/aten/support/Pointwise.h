@@ -109,8 +109,8 @@ void applyOnHost(at::TensorIteratorBase& iterator, Function function) {
 // Launches `function` for each element of the iterator: operand 0 is written, the others are read. All operands have the
 // dtypes of the function's result and arguments. The function is copied into the kernel's arguments.
 //
-// The function is code of the host: the emulated device runs it on its memory, another device gets copies in host memory. A kernel
-// of a real device launches its own code instead.
+// The function is code of the host. The emulated device runs it on device memory; on another device it runs on copies in host
+// memory. A kernel of a real device launches its own code instead.
 template <class Out, class... In, class Function>
 void launchPointwise(at::TensorIteratorBase& iterator, Function function) {
   using Arguments = PointwiseArguments<Function, sizeof...(In) + 1>;

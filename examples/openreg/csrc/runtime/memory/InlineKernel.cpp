@@ -13,7 +13,7 @@ struct alignas(64) Slot {
   std::atomic<int> kernels{0};
 };
 
-// Streams that share a slot only cost each other a little reuse of memory.
+// Streams may share a slot; then some memory is reused a little later.
 std::array<Slot, kStreamSlots> slots;
 
 thread_local constinit InlineKernel* innermost = nullptr;
