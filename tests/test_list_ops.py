@@ -27,16 +27,10 @@ operators = types.SimpleNamespace(coverage=lambda: {n: {"state": s, "reason": f"
 torch.openreg = types.SimpleNamespace(operators=operators)
 """
 
-# An older package, on the real torch: the dispatcher is asked.
-ONE_KERNEL = """\
+SAYS_NOTHING = """\
 import types
 import torch
-def _autoload():
-    pass
-torch.utils.rename_privateuse1_backend("openreg")
-torch._register_device_module("openreg", types.ModuleType("torch.openreg"))
-library = torch.library.Library("aten", "IMPL")
-library.impl("relu", lambda x: x, "PrivateUse1")
+torch.openreg = types.SimpleNamespace(operators=types.SimpleNamespace())
 """
 
 
@@ -144,15 +138,9 @@ def test_does_not_load(environment: Environment, site: Path) -> None:
     assert "torch-backend doctor" in result.stderr
 
 
-def test_asking_the_dispatcher(environment: Environment, site: Path) -> None:
-    install(site, "torch_openreg", ONE_KERNEL)
-    told = json.loads(list_ops(environment, "--json").stdout)
-    states = {name: operator["state"] for name, operator in told["operators"].items()}
-    assert told["source"] == "the dispatcher"
-    assert len(states) > 3000
-    assert [name for name, state in states.items() if state == "native"] == ["aten::relu"]
-    assert (states["aten::matmul"], states["aten::relu_"], states["aten::_cslt_compress"]) == (
-        "composite",
-        "cpu",
-        "none",
-    )
+def test_a_package_that_does_not_say_how_operators_run(environment: Environment, site: Path) -> None:
+    fake_torch(site)
+    install(site, "torch_openreg", SAYS_NOTHING)
+    result = list_ops(environment)
+    assert (result.exit_code, result.stdout) == (1, "")
+    assert "torch.openreg.operators has no coverage(). Update the project" in result.stderr

@@ -1,12 +1,12 @@
 """Hold single overloads of PyTorch's operators, such as ``add.Tensor`` or ``gelu_.default``, against the CPU."""
 
-import re
 from collections.abc import Callable
 from typing import Any, TypeAlias
 
 import pytest
 import torch
 from compare import seed, to_device
+from conftest import MODULE
 from torch import Tensor
 from torch.utils._pytree import tree_leaves
 
@@ -25,14 +25,13 @@ def tensor(*shape: int, dtype: torch.dtype = torch.float32) -> Tensor:
 
 
 def own_kernel(name: str) -> str:
-    """Return the file in csrc/aten/native that registers the device's kernel of an operator, such as ``aten::gelu``.
+    """Return the file that registers the device's kernel of an operator, such as ``aten::gelu``.
 
-    Fails if the kernel is registered elsewhere, as emulated ones are.
+    Fails if the device has no kernel of its own for it.
     """
-    table = torch._C._dispatch_dump_table(name)
-    match = re.search(r"^PrivateUse1: .*/aten/native/([^/]+\.cpp):\d+ \[kernel\]$", table, re.MULTILINE)
-    assert match, f"{name} is not registered in csrc/aten/native: is the installed library older than the sources?"
-    return match[1]
+    told = MODULE.operators.coverage()[name]
+    assert told["state"] == "native", f"{name} is {told['state']}: is the installed library older than the sources?"
+    return str(told["reason"]).removeprefix("registered at ").rpartition(":")[0]
 
 
 def check_overload(name: str, sample: Sample, device: str) -> None:

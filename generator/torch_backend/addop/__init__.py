@@ -1,1 +1,1 @@
-"""Adds a kernel for an operator to a project: a C++ file, lines in the list of operators, and a test."""
+"""Adds a kernel for an operator to a project: a C++ file and a test. The operator leaves the list of emulated ones."""

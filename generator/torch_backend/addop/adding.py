@@ -11,17 +11,23 @@ from pathlib import Path
 from typing import Any
 
 from torch_backend.errors import UserError
-from torch_backend.inspection.registered import kernels
 from torch_backend.project import Project
 
 from .kernel import functions_of, kernel_source
 from .op_test import test_source
-from .operator_list import LIST, require_list, with_native
+from .operator_list import LIST, without
+from .registered import kernels
 from .schemas import describe, python_with_schemas
 from .spelling import pascal, snake
 
 NATIVE = Path("csrc") / "aten" / "native"
-NEEDED = (NATIVE / "Reference.h", NATIVE / "Structured.h", Path("tests") / "opinfo.py", Path("tests") / "overloads.py")
+NEEDED = (
+    LIST,
+    NATIVE / "Reference.h",
+    NATIVE / "Structured.h",
+    Path("tests") / "opinfo.py",
+    Path("tests") / "overloads.py",
+)
 PORTING = Path("docs") / "porting.py"
 PORTING_PAGE = Path("docs") / "porting.md"
 
@@ -64,7 +70,7 @@ class _Plan:
 
 
 def add_operators(project: Project, names: list[str], python: Path | None = None) -> tuple[list[Added], Path]:
-    """Writes a kernel, entries in the list of operators, and a test for each operator.
+    """Writes a kernel and a test for each operator, and takes it off the list of emulated ones.
 
     Args:
         names: families such as ``gelu`` or single overloads such as ``add.Tensor``, with or without ``aten::``.
@@ -81,7 +87,6 @@ def add_operators(project: Project, names: list[str], python: Path | None = None
         raise UserError(
             f"{project.root} has no {', '.join(missing)}: update it to the present template (torch-backend update)."
         )
-    require_list(project)
     python = python_with_schemas(project, python)
     names = list(dict.fromkeys(name.removeprefix("aten::") for name in names))
     answers = describe(python, names)
@@ -89,8 +94,8 @@ def add_operators(project: Project, names: list[str], python: Path | None = None
         raise UserError("\n".join([*refused, "Nothing was written."]), 2)
     operators = [answers[name]["operator"] for name in names]
     plan = _plan(project, operators)
-    functions = [(f["schema"], f["op"]) for operator in operators for f in functions_of(operator)]
-    _write(project, plan.new, with_native(project, functions), python)
+    schemas = {function["schema"] for operator in operators for function in functions_of(operator)}
+    _write(project, plan.new, without(project, schemas), python)
     return plan.added, python
 
 

@@ -24,7 +24,7 @@ from .adding import add_operators, build_steps, run_steps, summary
 @click.option("--build", is_flag=True, help="Build the project for that interpreter, and run the new tests.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON, for scripts; the output of a build goes to stderr.")
 def add_op_command(operators: tuple[str, ...], folder: Path, python: Path | None, build: bool, as_json: bool) -> None:
-    """Add a kernel for each OPERATOR to a project, with entries in the list of operators and a test.
+    """Add a kernel and a test for each OPERATOR to a project, and remove it from the list of emulated operators.
 
     An OPERATOR is a whole family, such as gelu or sum, or one overload with its in-place and out variants, such as
     add.Tensor. The kernel has the right signatures and computes correct values with PyTorch's CPU kernel. PORTING marks
@@ -46,7 +46,6 @@ def add_op_command(operators: tuple[str, ...], folder: Path, python: Path | None
         return
     for operator in added:
         click.echo(summary(operator))
-    click.echo("Listed as NATIVE in csrc/fallback/operators.def.")
     if build:
         run_steps(project, steps)
         return

@@ -123,7 +123,7 @@ def _project_or_none(folder: Path | None) -> Project | None:
 
 @click.command()
 @_common_options
-@click.option("--static", is_flag=True, help="Only read the sources; do not load the built package.")
+@click.option("--static", is_flag=True, help="Only read the sources; leave the operators out.")
 @click.option("-v", "--verbose", is_flag=True, help="List each function, and print the whole text of each tag.")
 def status(
     folder: Path | None, python: Path | None, as_json: bool, time_limit: float, static: bool, verbose: bool
@@ -133,13 +133,13 @@ def status(
     \b
     Seam       functions in csrc/device that still use the emulated SDK or are not written, by file
     PORTING:   tags left in the sources; each marks a place to replace, delete the tag when you have ported it
-    Operators  native, emulated, on the CPU: in the sources, and in the built package
+    Operators  native, emulated, on the CPU: in the built package
 
     Also prints the template's version, the features and the torch versions of the project.
 
     \b
     Examples:
-      torch-backend status --static      without loading the package
+      torch-backend status --static      the seam and the tags, without a build
       torch-backend status --json | jq .seam.emulated
 
     Exit code: 0, or 2 if there is no project. The report says if the package is not built or does not load.

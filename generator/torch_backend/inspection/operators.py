@@ -85,12 +85,17 @@ def coverage(project: Project, python: Path, time_limit: float) -> Coverage:
         time_limit: in seconds.
 
     Raises:
-        UserError: the package is not installed (exit code 2), or does not load.
+        UserError: the package is not installed (exit code 2), does not load, or has no coverage.
     """
     outcome = ask(python, "operators", project.package_name, project.device_name, time_limit=time_limit)
     if outcome.failure:
         raise _explain(project, python, outcome)
     (_, torch, source), *rows = outcome.items
+    if not source:
+        raise UserError(
+            f"{project.package_name} in {python} does not say how operators run: torch.{project.device_name}.operators "
+            "has no coverage(). Update the project (torch-backend update) and build it again."
+        )
     return Coverage(torch, source, {name: Operator(state, reason) for name, state, reason in rows})
 
 

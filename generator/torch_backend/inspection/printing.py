@@ -8,7 +8,7 @@ from collections.abc import Mapping
 import click
 
 from .doctor.report import Check
-from .operators import Coverage, Operator, count, states
+from .operators import Operator, count, states
 from .status import Status
 
 COLORS = {
@@ -65,15 +65,11 @@ def print_status(status: Status, *, verbose: bool) -> None:
     click.echo(f"  features  {', '.join(answers.get('features') or []) or 'none'}")
     _print_seam(status, verbose)
     _print_tags(status, verbose)
-    heading("Operators, in the sources")
-    print_counts(status.registered_counts())
-    if verbose:
-        for path, number in status.native_files().items():
-            click.echo(f"    {number:>3} native in {path}")
-    if status.running:
-        _print_running(status.running)
+    if status.operators:
+        heading(f"Operators: {len(status.operators.operators)} overloads of torch {status.operators.torch}")
+        print_counts(count(status.operators.operators))
     else:
-        heading("Operators, in the built backend")
+        heading("Operators: unknown")
         click.echo(textwrap.indent(status.unavailable, "  "))
 
 
@@ -104,8 +100,3 @@ def _print_tags(status: Status, verbose: bool) -> None:
     for tag in status.tags:
         text = tag.text if verbose else textwrap.shorten(tag.text, 90, placeholder=" ...")
         click.echo(f"  {click.style(f'{tag.path}:{tag.line}', fg='cyan')}  {text}")
-
-
-def _print_running(running: Coverage) -> None:
-    heading(f"Operators, in the built backend ({len(running.operators)} overloads of torch {running.torch})")
-    print_counts(count(running.operators))

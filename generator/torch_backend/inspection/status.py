@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -15,7 +14,6 @@ from torch_backend.project import Project
 from .doctor.requirements import of_project, written
 from .operators import Coverage, count, coverage
 from .porting import Tag, tags
-from .registered import Registration, registrations
 from .seam import Seam, read_seam
 
 
@@ -28,17 +26,15 @@ class Status:
         torch: the versions of torch that the project builds with.
         seam: the functions of the seam.
         tags: the ``PORTING:`` tags that are left.
-        registered: the operators that the sources register.
-        running: the operators of the built backend; None if the backend was not loaded.
-        unavailable: the reason why ``running`` is None.
+        operators: the operators of the built backend; None if the backend was not loaded.
+        unavailable: the reason why ``operators`` is None.
     """
 
     project: Project
     torch: str
     seam: Seam
     tags: list[Tag]
-    registered: list[Registration]
-    running: Coverage | None
+    operators: Coverage | None
     unavailable: str
 
     def to_json(self) -> dict[str, Any]:
@@ -61,20 +57,10 @@ class Status:
             },
             "porting_tags": [asdict(tag) for tag in self.tags],
             "operators": {
-                "sources": self.registered_counts(),
-                "running": count(self.running.operators) if self.running else None,
+                "running": count(self.operators.operators) if self.operators else None,
                 "unavailable": self.unavailable or None,
             },
         }
-
-    def registered_counts(self) -> dict[str, int]:
-        """Counts the operators that the sources register in each state. Other operators are not counted."""
-        counted = Counter(registration.state for registration in self.registered)
-        return {state: counted.pop(state, 0) for state in ("native", "emulated", "cpu")} | dict(counted)
-
-    def native_files(self) -> dict[str, int]:
-        """Counts the operators of each source with native kernels."""
-        return dict(sorted(Counter(r.path for r in self.registered if r.state == "native").items()))
 
 
 def read_status(project: Project, python: Path | None, time_limit: float) -> Status:
@@ -88,10 +74,10 @@ def read_status(project: Project, python: Path | None, time_limit: float) -> Sta
     Raises:
         UserError: a file of the project cannot be read.
     """
-    running, unavailable = None, "not loaded (--static)"
+    operators, unavailable = None, "not loaded (--static): only a built backend knows how operators run"
     if python is not None:
         try:
-            running, unavailable = coverage(project, python, time_limit), ""
+            operators, unavailable = coverage(project, python, time_limit), ""
         except UserError as error:
             unavailable = str(error)
     return Status(
@@ -99,7 +85,6 @@ def read_status(project: Project, python: Path | None, time_limit: float) -> Sta
         written(of_project(project).packages.get("torch", SpecifierSet())),
         read_seam(project),
         tags(project.root),
-        registrations(project.root),
-        running,
+        operators,
         unavailable,
     )

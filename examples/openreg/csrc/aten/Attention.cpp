@@ -85,8 +85,8 @@ int64_t chooseBackend(
 
 using FusedAttentionResult = std::tuple<at::Tensor, at::Tensor, at::Tensor, at::Tensor, c10::SymInt, c10::SymInt, at::Tensor, at::Tensor, at::Tensor>;
 
-// PORTING: call your fused attention here. The backward gets the output, logsumexp (softmax statistics) and, if your kernel
-// has dropout, the start of its random numbers.
+// PORTING: call your fused attention here, and register it without `handedOnTo`, so that it counts as native. The backward gets the
+// output, logsumexp (softmax statistics) and, if your kernel has dropout, the start of its random numbers.
 FusedAttentionResult fusedAttention(
     const at::Tensor& query, const at::Tensor& key, const at::Tensor& value, const std::optional<at::Tensor>& attn_bias, double dropout_p, bool is_causal, bool return_debug_mask, std::optional<double> scale) {
   TORCH_CHECK_NOT_IMPLEMENTED(!return_debug_mask, "the fused attention of this device has no debug mask");
@@ -117,8 +117,8 @@ std::tuple<at::Tensor, at::Tensor, at::Tensor, at::Tensor> fusedAttentionBackwar
 
 TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
   m.impl("_fused_sdp_choice", TORCH_FN(chooseBackend));
-  m.impl("_scaled_dot_product_fused_attention_overrideable", TORCH_FN(fusedAttention));
-  m.impl("_scaled_dot_product_fused_attention_overrideable_backward", TORCH_FN(fusedAttentionBackward));
+  m.impl("_scaled_dot_product_fused_attention_overrideable", fallback::handedOnTo<at::_ops::_scaled_dot_product_flash_attention_for_cpu>(TORCH_FN(fusedAttention)));
+  m.impl("_scaled_dot_product_fused_attention_overrideable_backward", fallback::handedOnTo<at::_ops::_scaled_dot_product_flash_attention_for_cpu_backward>(TORCH_FN(fusedAttentionBackward)));
 }
 
 }  // namespace openreg

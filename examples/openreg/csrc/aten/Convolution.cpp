@@ -12,7 +12,7 @@
 namespace openreg {
 namespace {
 
-// PORTING: call your convolution here.
+// PORTING: call your convolution here, and register it without `handedOnTo`, so that it counts as native.
 at::Tensor convolution(
     const at::Tensor& input, const at::Tensor& weight, const std::optional<at::Tensor>& bias, c10::SymIntArrayRef stride, c10::SymIntArrayRef padding, c10::SymIntArrayRef dilation, bool transposed, c10::SymIntArrayRef output_padding, c10::SymInt groups) {
   return fallback::Emulated<at::_ops::convolution>::call(input, weight, bias, stride, padding, dilation, transposed, output_padding, std::move(groups)).contiguous();
@@ -34,8 +34,8 @@ std::tuple<at::Tensor, at::Tensor, at::Tensor> convolutionBackward(
 }  // namespace
 
 TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
-  m.impl("convolution_overrideable", TORCH_FN(convolution));
-  m.impl("convolution_backward_overrideable", TORCH_FN(convolutionBackward));
+  m.impl("convolution_overrideable", fallback::handedOnTo<at::_ops::convolution>(TORCH_FN(convolution)));
+  m.impl("convolution_backward_overrideable", fallback::handedOnTo<at::_ops::convolution_backward>(TORCH_FN(convolutionBackward)));
 }
 
 }  // namespace openreg

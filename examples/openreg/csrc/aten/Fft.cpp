@@ -7,6 +7,7 @@
 #include <array>
 #include <string>
 
+#include "fallback/OperatorOrigin.h"
 #include "fallback/WiderDtype.h"
 
 // Fourier transforms of half precision. PyTorch checks the dtype before it calls a kernel, and accepts half precision only
@@ -71,10 +72,14 @@ constexpr std::array kNames = {
     "fft_ihfftn",
 };
 
+torch::CppFunction composite() {
+  return fallback::withOrigin({fallback::Origin::Composite, "CompositeImplicitAutograd, in a wider type where it is of half precision"}, torch::CppFunction::makeFromBoxedFunction<&transform>());
+}
+
 void registerTransforms(torch::Library& m) {
   for (const std::string name : kNames) {
-    m.impl(name.c_str(), torch::CppFunction::makeFromBoxedFunction<&transform>());
-    m.impl((name + ".out").c_str(), torch::CppFunction::makeFromBoxedFunction<&transform>());
+    m.impl(name.c_str(), composite());
+    m.impl((name + ".out").c_str(), composite());
   }
 }
 

@@ -25,8 +25,9 @@ at::Tensor& nansumOut(const at::Tensor& self, at::OptionalIntArrayRef dim, bool 
 }  // namespace
 
 TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
-  m.impl("nansum", TORCH_FN(nansum));
-  m.impl("nansum.out", TORCH_FN(nansumOut));
+  const fallback::OperatorOrigin origin{fallback::Origin::Fallback, "called by a kernel of the device, but for complex numbers"};
+  m.impl("nansum", fallback::withOrigin(origin, TORCH_FN(nansum)));
+  m.impl("nansum.out", fallback::withOrigin(origin, TORCH_FN(nansumOut)));
 }
 
 }  // namespace openreg

@@ -3,6 +3,7 @@
 #include "fallback/Boxed.h"
 #include "fallback/CaptureHook.h"
 #include "fallback/OperatorInfo.h"
+#include "fallback/OperatorOrigin.h"
 
 namespace openreg::fallback {
 
@@ -25,12 +26,20 @@ void runCountedFallback(const c10::OperatorHandle& op, torch::jit::Stack* stack)
   runByPolicy(op, info, stack, KernelSelection::Dense);
 }
 
+namespace {
+
 void runOnHost(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
   auto& info = operatorInfo(op);
   info.counter.countAndCheckFast();
   info.counter.describe(op, *stack);
   const CallTimer timer(info.counter);
   runBoxed(op, info, stack, KernelSelection::Dense, Call::Memory::Copies);
+}
+
+}  // namespace
+
+torch::CppFunction onHost() {
+  return withOrigin({Origin::Host, "always on the host"}, torch::CppFunction::makeFromBoxedFunction<&runOnHost>());
 }
 
 void runFallback(const c10::OperatorHandle& op, torch::jit::Stack* stack) {

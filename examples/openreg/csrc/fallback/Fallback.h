@@ -1,6 +1,7 @@
 #pragma once
 
 #include <ATen/core/dispatch/Dispatcher.h>
+#include <torch/library.h>
 
 #include "fallback/OperatorCounter.h"
 
@@ -14,9 +15,9 @@ enum class KernelSelection : uint8_t;
 void runFallback(const c10::OperatorHandle& op, torch::jit::Stack* stack);
 void runCountedFallback(const c10::OperatorHandle& op, torch::jit::Stack* stack);
 
-// Runs PyTorch's CPU kernel on copies in host memory, whatever the policy is, and counts the call. Register it for the
-// operators that a device leaves to the host.
-void runOnHost(const c10::OperatorHandle& op, torch::jit::Stack* stack);
+// A kernel to be registered for an operator that the device leaves to the host: PyTorch's CPU kernel runs on copies in host memory,
+// whatever the policy is, and the call is counted.
+torch::CppFunction onHost();
 
 // Runs a counted call by a CPU kernel, in place or on copies as the policy says, and times it.
 void runByPolicy(const c10::OperatorHandle& op, OperatorInfo& info, torch::jit::Stack* stack, KernelSelection selection);

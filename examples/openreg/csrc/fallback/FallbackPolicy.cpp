@@ -56,10 +56,6 @@ std::vector<FallbackUsage> fallbackUsage() {
   return FallbackState::instance().usage();
 }
 
-std::vector<std::string> emulatedOperators() {
-  return FallbackState::instance().emulated();
-}
-
 void resetFallbackCounts() {
   FallbackState::instance().reset();
 }

@@ -19,6 +19,19 @@ enum class FallbackPolicy : uint8_t {
   Error,  // NotImplementedError; for a device with kernels for all that runs, so that nothing runs on the host unnoticed
 };
 
+// What users call a policy.
+constexpr const char* nameOf(FallbackPolicy policy) {
+  switch (policy) {
+    case FallbackPolicy::Emulate:
+      return "emulate";
+    case FallbackPolicy::Cpu:
+      return "cpu";
+    case FallbackPolicy::Error:
+      break;
+  }
+  return "error";
+}
+
 // Set from the environment variable TORCH_OPENREG_FALLBACK (`emulate`, `cpu` or `error`, and `warn` after a comma) by
 // readFallbackEnvironment, which raises ValueError for other values. These functions change it later, from any thread at any
 // time. Emulate raises ValueError if the host cannot access device memory.
@@ -63,8 +76,5 @@ struct FallbackUsage {
 
 // The same operators as in fallbackCounts(), in the same order.
 BACKEND_API std::vector<FallbackUsage> fallbackUsage();
-
-// The operators that this library emulates by a direct, unboxed call, in no particular order.
-BACKEND_API std::vector<std::string> emulatedOperators();
 
 }  // namespace openreg::fallback

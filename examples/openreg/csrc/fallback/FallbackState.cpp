@@ -120,17 +120,6 @@ std::vector<FallbackUsage> FallbackState::usage() {
   return result;
 }
 
-std::vector<std::string> FallbackState::emulated() {
-  const std::lock_guard<std::mutex> guard(mutex_);
-  std::vector<std::string> result;
-  for (const auto& [name, counter] : counters_) {
-    if (counter->direct_) {
-      result.push_back(name);
-    }
-  }
-  return result;
-}
-
 void FallbackState::reset() {
   const std::lock_guard<std::mutex> guard(mutex_);
   for (const auto& [name, counter] : counters_) {

@@ -46,7 +46,6 @@ class FallbackState {
   void add(OperatorCounter* counter);
   OperatorCounter& find(const std::string& name);
   std::vector<FallbackUsage> usage();
-  std::vector<std::string> emulated();
   void reset();
 
  private:

@@ -16,28 +16,13 @@
 #include <ATen/ops/view_native.h>
 #include <torch/library.h>
 
-#include <array>
-
 #include "fallback/Fallback.h"
+#include "fallback/OperatorOrigin.h"
 #include "fallback/OperatorInfo.h"
 #include "fallback/Boxed.h"
 
 namespace openreg::fallback {
 namespace {
-
-using c10::DispatchKey;
-
-struct Kind {
-  DispatchKey cpu;
-  DispatchKey device;
-};
-
-constexpr std::array kKinds = {
-    Kind{DispatchKey::SparseCPU, DispatchKey::SparsePrivateUse1},
-    Kind{DispatchKey::SparseCsrCPU, DispatchKey::SparseCsrPrivateUse1},
-    Kind{DispatchKey::QuantizedCPU, DispatchKey::QuantizedPrivateUse1},
-    Kind{DispatchKey::NestedTensorCPU, DispatchKey::NestedTensorPrivateUse1},
-};
 
 void runMultiPartFallback(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
   auto& info = operatorInfo(op);
@@ -59,14 +44,16 @@ at::Tensor emptyPerChannel(
   return at::_ops::_empty_per_channel_affine_quantized::call(size, scales.to(target), zero_points.to(target), axis, dtype, layout, target, pin_memory, memory_format);
 }
 
-void registerKind(const Kind& kind) {
+void registerKind(const MultiPartKind& kind) {
   // Never destroyed, because its destructor would remove the registrations.
   auto& library = *new torch::Library(torch::Library::IMPL, "aten", kind.device, __FILE__, __LINE__);
   auto& dispatcher = c10::Dispatcher::singleton();
+  const auto reason = c10::str("the CPU's kernel for ", kind.name, " tensors");
   for (const auto& name : dispatcher.getAllOpNames()) {
     const auto op = dispatcher.findOp(name);
     if (name.getNamespace() == "aten" && op->hasKernelForDispatchKey(kind.cpu) && !op->hasKernelForDispatchKey(kind.device)) {
-      library.impl(c10::toString(name).c_str(), torch::CppFunction::makeFromBoxedFunction<&runMultiPartFallback>());
+      auto kernel = torch::CppFunction::makeFromBoxedFunction<&runMultiPartFallback>();
+      library.impl(c10::toString(name).c_str(), withOrigin({Origin::Fallback, reason}, std::move(kernel)));
     }
   }
 }
@@ -75,7 +62,7 @@ void registerKind(const Kind& kind) {
 
 void registerMultiPartFallbacks() {
   static const bool done = [] {
-    for (const auto& kind : kKinds) {
+    for (const auto& kind : kMultiPartKinds) {
       registerKind(kind);
     }
     return true;
@@ -99,7 +86,7 @@ TORCH_LIBRARY_IMPL(aten, SparseCsrPrivateUse1, m) {
 TORCH_LIBRARY_IMPL(aten, QuantizedPrivateUse1, m) {
   m.impl("empty_like", TORCH_FN(at::native::empty_like_quantized));
   m.impl("empty_quantized", TORCH_FN(at::native::empty_quantized));
-  m.impl("_empty_per_channel_affine_quantized", TORCH_FN(emptyPerChannel));
+  m.impl("_empty_per_channel_affine_quantized", withOrigin({Origin::Fallback, "the CPU's kernel for quantized tensors"}, TORCH_FN(emptyPerChannel)));
   m.impl("as_strided", TORCH_FN(at::native::as_strided_qtensorimpl));
   m.impl("view", TORCH_FN(at::native::view));
   m.impl("_reshape_alias", TORCH_FN(at::native::_reshape_alias));

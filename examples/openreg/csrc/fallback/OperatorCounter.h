@@ -84,7 +84,7 @@ class BACKEND_API OperatorCounter {
   friend class CallTimer;
   friend class FallbackState;
 
-  explicit OperatorCounter(std::string name) : name_(std::move(name)), direct_(false) {}
+  explicit OperatorCounter(std::string name) : name_(std::move(name)) {}
 
   int64_t beginTimed();
   void endTimed(int64_t stands_for, std::chrono::nanoseconds time);
@@ -101,7 +101,6 @@ class BACKEND_API OperatorCounter {
   std::atomic<DtypeSet> lacking_{0};
   std::atomic<int64_t> widened_{0};
   std::string name_;
-  bool direct_ = true;  // counts the calls of Emulated
 
   mutable std::mutex mutex_;  // guards what follows
   int64_t next_timed_ = 0;

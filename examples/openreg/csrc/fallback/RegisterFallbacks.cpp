@@ -5,6 +5,7 @@
 #include "fallback/MultiPartFallback.h"
 #include "fallback/Fallback.h"
 #include "fallback/FallbackPolicy.h"
+#include "fallback/OperatorOrigin.h"
 
 namespace openreg::fallback {
 namespace {
@@ -34,7 +35,8 @@ void registerFallbacks() {
     for (const auto& name : dispatcher.getAllOpNames()) {
       const auto op = dispatcher.findOp(name);
       if (name.getNamespace() == "aten" && op.has_value() && op->hasSchema() && wouldBeTakenApart(*op)) {
-        library.impl(c10::toString(name).c_str(), torch::CppFunction::makeFromBoxedFunction<&runFallback>());
+        auto kernel = torch::CppFunction::makeFromBoxedFunction<&runFallback>();
+        library.impl(c10::toString(name).c_str(), withOrigin({Origin::Fallback, "the CPU has a kernel for the whole, which PyTorch would take apart"}, std::move(kernel)));
       }
     }
     return true;

@@ -9,6 +9,7 @@
 
 #include "fallback/Fallback.h"
 #include "fallback/Call.h"
+#include "fallback/OperatorOrigin.h"
 #include "fallback/WiderDtype.h"
 
 // Emulates frequent operators without boxing: calls PyTorch's CPU kernel for `Op` (one of at::_ops) directly. The C++ type of
@@ -319,5 +320,18 @@ struct Emulated<Op, R(Args...)> {
   inline static OperatorCounter counter{Op::name, Op::overload_name};
   static constexpr typename OnDevice<R(Args...)>::Operator op{counter, Op::name, Op::overload_name, &Op::redispatch};
 };
+
+// Emulated<Op>::call, to be registered for `Op` itself.
+template <class Op>
+torch::CppFunction emulated() {
+  return withOrigin({Origin::Fallback, "listed in operators.def"}, Emulated<Op>::call);
+}
+
+// A kernel that hands its operands on to Emulated<Op>::call, to be registered for another operator.
+template <class Op, class Function>
+torch::CppFunction handedOnTo(Function kernel) {
+  const auto name = c10::toString(c10::OperatorName(Op::name, Op::overload_name));
+  return withOrigin({Origin::Fallback, "handed on to " + name, name}, kernel);
+}
 
 }  // namespace openreg::fallback

@@ -57,7 +57,8 @@ def _collect() -> dict[str, Any]:
     """Return the content of the JSON report."""
     used = usage()
     operators = coverage()
-    operators |= describe_operators(name for name in used if name not in operators)  # of other libraries
+    if of_other_libraries := used.keys() - operators.keys():
+        operators |= describe_operators(of_other_libraries)
     states = [operator["state"] for operator in operators.values()]
     policy, warn = _C._get_fallback_policy()
     return {

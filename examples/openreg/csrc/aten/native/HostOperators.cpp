@@ -8,8 +8,8 @@ namespace openreg::native {
 
 // PORTING: add the operators that your chip always leaves to the host. Remove an operator when the device has a kernel for it.
 TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
-  m.impl("linalg_eig", torch::CppFunction::makeFromBoxedFunction<&fallback::runOnHost>());
-  m.impl("linalg_lstsq", torch::CppFunction::makeFromBoxedFunction<&fallback::runOnHost>());
+  m.impl("linalg_eig", fallback::onHost());
+  m.impl("linalg_lstsq", fallback::onHost());
 }
 
 }  // namespace openreg::native

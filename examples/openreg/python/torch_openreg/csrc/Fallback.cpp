@@ -10,6 +10,7 @@
 #include "Call.h"
 #include "fallback/CaptureHook.h"
 #include "fallback/FallbackPolicy.h"
+#include "fallback/OperatorCoverage.h"
 #include "fallback/RegisterFallbacks.h"
 
 namespace py = pybind11;
@@ -17,28 +18,38 @@ namespace py = pybind11;
 namespace openreg {
 namespace {
 
-constexpr std::pair<const char*, fallback::FallbackPolicy> kPolicies[] = {
-    {"emulate", fallback::FallbackPolicy::Emulate},
-    {"cpu", fallback::FallbackPolicy::Cpu},
-    {"error", fallback::FallbackPolicy::Error},
-};
-
 fallback::FallbackPolicy policyFromName(const std::string& name) {
-  for (const auto& [known, policy] : kPolicies) {
-    if (name == known) {
+  for (const auto policy : {fallback::FallbackPolicy::Emulate, fallback::FallbackPolicy::Cpu, fallback::FallbackPolicy::Error}) {
+    if (name == fallback::nameOf(policy)) {
       return policy;
     }
   }
   TORCH_CHECK_VALUE(false, "unknown fallback policy '", name, "': choose 'emulate', 'cpu' or 'error'");
 }
 
-std::string nameOf(fallback::FallbackPolicy wanted) {
-  for (const auto& [name, policy] : kPolicies) {
-    if (policy == wanted) {
-      return name;
-    }
+// The names in _states.py.
+const char* nameOf(fallback::OperatorState state) {
+  switch (state) {
+    case fallback::OperatorState::Native:
+      return "native";
+    case fallback::OperatorState::Emulated:
+      return "emulated";
+    case fallback::OperatorState::Cpu:
+      return "cpu";
+    case fallback::OperatorState::Composite:
+      return "composite";
+    case fallback::OperatorState::None:
+      break;
   }
-  TORCH_INTERNAL_ASSERT(false, "a fallback policy has no name");
+  return "none";
+}
+
+std::map<std::string, std::pair<std::string, std::string>> coverageByName() {
+  std::map<std::string, std::pair<std::string, std::string>> result;
+  for (auto& [name, coverage] : fallback::operatorCoverage()) {
+    result.emplace_hint(result.end(), name, std::pair(nameOf(coverage.state), std::move(coverage.reason)));
+  }
+  return result;
 }
 
 // By the names of the keys of the typed dictionary that Python gives to its users.
@@ -82,7 +93,7 @@ py::dict usageDicts() {
 std::map<std::string, std::string> operatorPolicyNames() {
   std::map<std::string, std::string> names;
   for (const auto& [op, policy] : fallback::operatorPolicies()) {
-    names.emplace(op, nameOf(policy));
+    names.emplace(op, fallback::nameOf(policy));
   }
   return names;
 }
@@ -95,7 +106,7 @@ void bindFallback(py::module_& m) {
           fallback::setFallbackWarn(warn);
         }),
         py::arg("policy"), py::arg("warn"));
-  m.def("_get_fallback_policy", call([] { return std::pair(nameOf(fallback::fallbackPolicy()), fallback::fallbackWarn()); }));
+  m.def("_get_fallback_policy", call([] { return std::pair(std::string(fallback::nameOf(fallback::fallbackPolicy())), fallback::fallbackWarn()); }));
   m.def("_set_operator_policy", call([](const std::string& op, const std::optional<std::string>& name) {
           fallback::setOperatorPolicy(op, name ? std::optional(policyFromName(*name)) : std::nullopt);
         }),
@@ -104,7 +115,7 @@ void bindFallback(py::module_& m) {
   m.def("_fallback_counts", call(fallback::fallbackCounts));
   m.def("_fallback_usage", torch::wrap_pybind_function(usageDicts));
   m.def("_reset_fallback_counts", call(fallback::resetFallbackCounts));
-  m.def("_emulated_operators", call(fallback::emulatedOperators));
+  m.def("_operator_coverage", call(coverageByName));
   // Keeps the GIL: it is asked at each step of an optimizer, and letting the GIL go takes longer than the answer.
   m.def("_has_capture", &fallback::hasCaptureHook);
   m.def("_register_fallbacks", call(fallback::registerFallbacks));

@@ -1,0 +1,28 @@
+#pragma once
+
+#include <map>
+#include <string>
+
+#include "device/Export.h"
+
+namespace openreg::fallback {
+
+// How an operator runs on the device.
+enum class OperatorState : uint8_t {
+  Native,  // a kernel of the device's own
+  Emulated,  // PyTorch's CPU kernel, in place on device memory
+  Cpu,  // PyTorch's CPU kernel, with copies to the host and back
+  Composite,  // other operators
+  None,  // it cannot run
+};
+
+struct OperatorCoverage {
+  OperatorState state = OperatorState::None;
+  std::string reason;  // for people
+};
+
+// Every operator that the dispatcher knows, by its full name ("aten::add.Tensor"), as it would run now: by the kernel in force, and where that
+// is PyTorch's CPU kernel, by the policy in force. An operator that has kernels for sparse, quantized or nested tensors alone is told by those.
+BACKEND_API std::map<std::string, OperatorCoverage> operatorCoverage();
+
+}  // namespace openreg::fallback
