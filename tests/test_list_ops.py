@@ -99,15 +99,15 @@ def test_reasons(environment: Environment, described: Path) -> None:
 def test_summary_by_its_other_name(environment: Environment, described: Path) -> None:
     result = list_ops(environment, "--summary", command="coverage")
     lines = result.stdout.splitlines()
-    assert lines[0] == f"6 overloads of torch {FIRST} on openreg, says torch.openreg.operators.coverage():"
+    assert lines[0] == f"6 overloads of torch {FIRST} on openreg, from torch.openreg.operators.coverage():"
     assert lines[1].split(maxsplit=2) == ["2", "native", "the device's own kernel"]
 
 
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["gleu"], f"No ATen operator of torch {FIRST} fits 'gleu'. Nearest: gelu.\n"),
-        (["add", "--state", "none"], "'add' fits 2 overloads, none of them in the state none.\n"),
+        (["gleu"], f"No ATen operator of torch {FIRST} matches 'gleu'. Nearest: gelu.\n"),
+        (["add", "--state", "none"], "'add' matches 2 overloads, none of them in the state none.\n"),
     ],
 )
 def test_nothing_fits(environment: Environment, described: Path, options: list[str], message: str) -> None:
