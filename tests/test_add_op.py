@@ -271,9 +271,9 @@ def test_existing_kernels_are_refused(fresh: Path) -> None:
     before = read_project(fresh)
     done = add_op(fresh, "abs", "silu", "empty", "linalg_eig")
     assert done.exit_code == 1
-    assert "aten::abs_ has a kernel already, in csrc/aten/native/Abs.cpp: change it there." in done.output
-    assert "aten::empty.memory_format has a kernel already, in csrc/aten/Factories.cpp" in done.output
-    assert "aten::linalg_eig has a kernel already, in csrc/aten/native/HostOperators.cpp" in done.output
+    assert "aten::abs_ already has a kernel, in csrc/aten/native/Abs.cpp: change that kernel." in done.output
+    assert "aten::empty.memory_format already has a kernel, in csrc/aten/Factories.cpp" in done.output
+    assert "aten::linalg_eig already has a kernel, in csrc/aten/native/HostOperators.cpp" in done.output
     assert read_project(fresh) == before
 
 
@@ -302,9 +302,9 @@ def test_the_same_twice_is_refused(result: tuple[Path, Tree, str]) -> None:
     before = read_project(project)
     done = add_op(project, "gelu", "tanh", "tanh.out")
     assert done.exit_code == 1
-    assert "aten::gelu has a kernel already, in csrc/aten/native/Gelu.cpp: change it there." in done.output
+    assert "aten::gelu already has a kernel, in csrc/aten/native/Gelu.cpp: change that kernel." in done.output
     assert (
-        "aten::tanh has a kernel already, in csrc/aten/native/Tanh.cpp" in done.output
+        "aten::tanh already has a kernel, in csrc/aten/native/Tanh.cpp" in done.output
     )  # asked for in different words
     assert read_project(project) == before
 
@@ -334,7 +334,11 @@ def break_helper(project: Path) -> None:
 
 @pytest.mark.parametrize(
     ("breaks", "message"),
-    [(break_page, "is as it was: no page today"), (break_list, "copier update"), (break_helper, "has no csrc")],
+    [
+        (break_page, "cannot be changed: no page today"),
+        (break_list, "torch-backend update"),
+        (break_helper, "has no csrc"),
+    ],
 )
 def test_a_failure_leaves_nothing_behind(fresh: Path, breaks: Callable[[Path], None], message: str) -> None:
     breaks(fresh)
@@ -350,7 +354,7 @@ def test_torch_of_another_series_is_refused(fresh: Path) -> None:
     path.write_text(yaml.safe_dump(yaml.safe_load(path.read_text()) | {"torch_minor": "1.13"}))
     done = add_op(fresh, "silu")
     assert done.exit_code == 2
-    assert "installed torch 1.13, and there is none" in done.output
+    assert "installed torch 1.13, and no Python has it" in done.output
     assert "and the project needs 1.13" in done.output
     assert 'pip install "torch==1.13.*" pyyaml' in done.output
     assert "--python" in done.output
