@@ -191,10 +191,10 @@ def test_signatures(result: tuple[Path, Tree, str], file: str) -> None:
 
 
 def test_overloads_that_pytorch_makes_of_others_have_no_kernel(result: tuple[Path, Tree, str]) -> None:
-    assert "PyTorch makes relu.out of other operators" in result[2]
+    assert "PyTorch computes relu.out from other operators" in result[2]
     assert "relu.out" not in (result[0] / NATIVE / "Relu.cpp").read_text()
-    assert "PyTorch makes arange, arange.out, arange.start of other operators" in result[2]
-    assert "mm.dtype, mm.dtype_out left out: the CPU has no kernel" in result[2]
+    assert "PyTorch computes arange, arange.out, arange.start from other operators" in result[2]
+    assert "omitted mm.dtype, mm.dtype_out: the CPU has no kernel" in result[2]
 
 
 def test_list(result: tuple[Path, Tree, str]) -> None:
@@ -257,12 +257,13 @@ def test_refusals(fresh: Path) -> None:
     assert "PyTorch has no operator aten::geluu. Did you mean gelu, " in done.output
     assert "PyTorch has no operator aten::xyzzy_plugh. Look it up in torch.ops.aten." in done.output
     assert re.search(
-        r"aten::linear needs no kernel, since PyTorch makes it of others .*: .*aten::(addmm|mm)", done.output
+        r"aten::linear needs no kernel, because PyTorch computes it from other operators .*: .*aten::(addmm|mm)",
+        done.output,
     )
     assert "uniform_" not in done.output
-    assert "aten::view only looks at memory in another way" in done.output
+    assert "aten::view returns a view and computes nothing" in done.output
     assert "aten::_cudnn_rnn has no kernel on the CPU" in done.output
-    assert "aten::sum.out needs no kernel, since PyTorch makes it of aten::sum: add that one." in done.output
+    assert "aten::sum.out needs no kernel, because PyTorch computes it with aten::sum: add that one." in done.output
     assert "torchvision::nms is not one of PyTorch's own operators" in done.output
     assert "Traceback" not in done.output
 
@@ -316,7 +317,7 @@ def test_a_users_file_is_not_overwritten(fresh: Path) -> None:
     before = read_project(fresh)
     done = add_op(fresh, "silu", "tanh")
     assert done.exit_code == 1
-    assert all(f"{path} is there already" in done.output for path in paths)
+    assert all(f"{path} already exists" in done.output for path in paths)
     assert read_project(fresh) == before
 
 

@@ -98,7 +98,7 @@ def test_torch_that_crashes(environment: Environment, site: Path) -> None:
     (site / "torch" / "__init__.py").write_text("import os, signal\nos.kill(os.getpid(), signal.SIGILL)")
     code, checks = doctor(environment)
     assert code == 1
-    assert found(checks, "torch").found.startswith("importing torch, the process was ended by SIGILL")
+    assert found(checks, "torch").found.startswith("the process that imports torch was ended by SIGILL")
     assert found(checks, "Python").state == "ok"
 
 
@@ -113,7 +113,7 @@ def test_the_other_abi(environment: Environment, site: Path) -> None:
     ("compiler", "message"),
     [
         ("none-of-that-name", "CXX=none-of-that-name is not a program"),
-        ("c++ -fno-such-option-at-all", "does not build a program in C++20"),
+        ("c++ -fno-such-option-at-all", "cannot build a C++20 program"),
         ("c++ -std=c++20 -Dconstinit=nonsense", "error: "),
     ],
 )

@@ -61,7 +61,7 @@ def test_another_backend(environment: Environment, site: Path) -> None:
     code, checks = doctor(environment)
     check = found(checks, "other backends")
     assert (check.state, code) == ("fail", 1)
-    assert f"installed beside: torch_other (torch_other 1.0, {site}" in check.found
+    assert f"also installed: torch_other (torch_other 1.0, {site}" in check.found
     assert "-m pip uninstall torch_other;" in check.mend
 
 
@@ -75,14 +75,14 @@ def test_two_backends_outside_of_a_project(
     install(site, "torch_two", entry_point="backend")
     _, checks = doctor(environment, project=None)
     assert found(checks, "other backends").mend.split(" -m ")[1].startswith("pip uninstall torch_one torch_two")
-    assert "the name 'backend' in the group torch.backends is taken by several" in found(checks, "entry point").found
+    assert "several packages use the name 'backend' in the group torch.backends" in found(checks, "entry point").found
 
 
 def test_metadata_without_a_package(environment: Environment, site: Path) -> None:
     fake_torch(site)
     describe(site, "torch_openreg", module="torch_openreg", entry_point="torch_openreg")
     _, checks = doctor(environment)
-    assert "names the module torch_openreg, which is not there" in found(checks, "entry point").found
+    assert "names the module torch_openreg, which is missing" in found(checks, "entry point").found
     assert found(checks, "package").found == f"torch_openreg is not installed; its metadata is left in {site}"
 
 
@@ -101,7 +101,7 @@ def test_two_distributions_bring_the_package(environment: Environment, site: Pat
     describe(site, "openreg_nightly", module="torch_openreg", entry_point="torch_openreg")
     _, checks = doctor(environment)
     texts = [check.found for check in checks if check.name == "package" and check.state == "fail"]
-    assert texts == ["openreg_nightly also brings a package of the name torch_openreg"]
+    assert texts == ["openreg_nightly also contains a package torch_openreg"]
 
 
 @pytest.mark.parametrize(
@@ -196,7 +196,7 @@ def test_the_one_that_is_missing_is_named(environment: Environment, site: Path) 
         "first tensor": "skip",
     }
     assert found(checks, "allocator").found == "no c10::DeviceAllocator is registered for PrivateUse1"
-    assert found(checks, "stream").found == "there is no device to try it on (device_count() is 0)"
+    assert found(checks, "stream").found == "this check needs a device, and device_count() is 0"
 
 
 def test_a_crash_is_reported_with_its_signal(environment: Environment, site: Path) -> None:

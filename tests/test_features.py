@@ -33,7 +33,7 @@ def project(template: Template, tmp_path: Path) -> Path:
 def test_add(project: Path) -> None:
     result = run("add-feature", "benchmarks", "docs", "--project", str(project))
     assert result.exit_code == 0, result.output
-    assert "docs is there already." in result.output
+    assert "The project already has docs." in result.output
     assert "Files: 1 changed, 1 added." in result.output
     assert 'git commit -m "Add benchmarks"' in result.output
     assert (project / "benchmarks" / "run.py").read_text() == "print()\n"
@@ -70,7 +70,7 @@ def test_edited_files_are_not_removed_unasked(project: Path) -> None:
     before = snapshot(project)
     refused = run("remove-feature", "docs", "--project", str(project))
     assert refused.exit_code == 1
-    assert "You have edited these files, which would go:\n  docs/index.md\n" in refused.output
+    assert "You have edited these files, which would be removed:\n  docs/index.md\n" in refused.output
     assert "--force" in refused.output
     assert snapshot(project) == before
 
@@ -81,7 +81,7 @@ def test_edited_files_are_not_removed_unasked(project: Path) -> None:
 
     forced = run("remove-feature", "docs", "--force", "--project", str(project))
     assert forced.exit_code == 0, forced.output
-    assert "Removed with your edits, which git still has: docs/index.md." in forced.output
+    assert "Removed, although you had edited them (git still has them): docs/index.md." in forced.output
     assert not (project / "docs").exists()
 
 
@@ -96,9 +96,9 @@ def test_a_file_of_the_vendor_at_the_same_place_is_a_conflict(project: Path) -> 
 def test_what_is_there_already_changes_nothing(project: Path) -> None:
     before = snapshot(project)
     there = run("add-feature", "docs", "--project", str(project))
-    assert (there.exit_code, there.output) == (0, "docs is there already.\n")
+    assert (there.exit_code, there.output) == (0, "The project already has docs.\n")
     missing = run("remove-feature", "benchmarks", "--project", str(project))
-    assert (missing.exit_code, missing.output) == (0, "benchmarks is not there.\n")
+    assert (missing.exit_code, missing.output) == (0, "The project does not have benchmarks.\n")
     assert snapshot(project) == before
 
 

@@ -244,7 +244,7 @@ def test_a_build_from_something_else_says_what_is_missing(repository: Path, tmp_
     assert "cannot be updated by the next: the template has changes that are not committed" in printed
     package = install(wheel, tmp_path / "site")
     assert not package.bundle.exists()
-    assert "will not work on it" in package.run("new", "torch_zed", "--defaults", cwd=tmp_path)
+    assert "cannot update it" in package.run("new", "torch_zed", "--defaults", cwd=tmp_path)
     assert "has no versions" in package.run("new", "other", "--defaults", "--ref", "v1.0.0", cwd=tmp_path, code=2)
     shallow = tmp_path / "shallow"
     git(tmp_path, "clone", "--quiet", "--depth=1", f"file://{repository}", str(shallow))

@@ -26,7 +26,7 @@ def test_a_project_that_does_not_know_its_version(source: Source, tmp_path: Path
     commit_all(project, "rendered")
     result = run("update", "--project", str(project))
     assert result.exit_code == 2
-    assert "does not know which version" in result.output
+    assert "does not record the version" in result.output
 
 
 @pytest.mark.parametrize("kind", ["edited", "new file", "no repository", "not tracked"])
@@ -123,7 +123,7 @@ def test_a_full_disk_leaves_the_project_as_it_was(
     result = run("update", "--project", str(busy))
     assert result.exit_code == 2, result.output
     assert (
-        "index.lock" if function == "index" else "No space left on device. The project is as it was."
+        "index.lock" if function == "index" else "No space left on device. The project is unchanged."
     ) in result.output
     assert snapshot(busy) == before
     assert not list(busy.glob(".torch-backend-*"))
@@ -141,7 +141,7 @@ def test_interrupted_midway_the_project_is_as_it_was(busy: Path, tmp_path: Path,
     assert calls >= number, "the signal came"
     assert "Traceback" not in done.stderr
     assert done.returncode == 130, done.stderr
-    assert "Interrupted. The project is as it was." in done.stderr
+    assert "Interrupted. The project is unchanged." in done.stderr
     assert snapshot(busy) == before
     assert not list(busy.glob(".torch-backend-*"))
     assert not [path.name for path in (tmp_path / "temporary").iterdir() if path.name.startswith("torch-backend-")]
