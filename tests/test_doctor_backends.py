@@ -83,7 +83,7 @@ def test_metadata_without_a_package(environment: Environment, site: Path) -> Non
     describe(site, "torch_openreg", module="torch_openreg", entry_point="torch_openreg")
     _, checks = doctor(environment)
     assert "names the module torch_openreg, which is missing" in found(checks, "entry point").found
-    assert found(checks, "package").found == f"torch_openreg is not installed; its metadata is left in {site}"
+    assert found(checks, "package").found == f"torch_openreg is not installed; its metadata remains in {site}"
 
 
 def test_installed_twice(environment: Environment, site: Path) -> None:
