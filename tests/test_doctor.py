@@ -83,7 +83,7 @@ def test_torch_without_headers(environment: Environment, site: Path) -> None:
     fake_torch(site)
     shutil.rmtree(site / "torch" / "include")
     check = found(doctor(environment)[1], "torch for C++")
-    assert (check.state, check.found) == ("fail", "this torch has no headers: it was packaged to be run only")
+    assert (check.state, check.found) == ("fail", "this torch has no headers, so extensions cannot be built with it")
 
 
 def test_torch_that_cannot_be_imported(environment: Environment, site: Path) -> None:
@@ -106,7 +106,7 @@ def test_the_other_abi(environment: Environment, site: Path) -> None:
     fake_torch(site, abi=False)
     check = found(doctor(environment, compiler=True)[1], "C++ ABI")
     assert check.state == "fail"
-    assert "torch was built with the old one (0), the compiler uses the new one (1)" in check.found
+    assert "torch was built with the old ABI (0), the compiler uses the new ABI (1)" in check.found
 
 
 @pytest.mark.parametrize(
@@ -223,7 +223,7 @@ def test_output_for_people(environment: Environment, site: Path) -> None:
     result = CliRunner().invoke(main, ["doctor", "--project", str(EXAMPLE), "--python", str(environment.python)])
     assert result.exit_code == 1
     lines = result.output.splitlines()
-    assert lines[0] == f"Looking at the project torch_openreg in {EXAMPLE}"
+    assert lines[0] == f"Checking the project torch_openreg in {EXAMPLE}"
     place = next(i for i, line in enumerate(lines) if line.startswith("  fail  torch  "))
     assert lines[place + 1].strip().startswith("->")
     assert f'install "torch{RANGE}"' in lines[place + 1]
