@@ -92,16 +92,20 @@ def test_package(device: str) -> None:
 
 def test_stub_of_the_extension_is_complete() -> None:
     extension = importlib.import_module(f"{PACKAGE}._C")
-    stub = next(Path(p) / "_C.pyi" for p in importlib.import_module(PACKAGE).__path__ if (Path(p) / "_C.pyi").exists())
-    declared = {
-        node.name: [member.name for member in node.body] if isinstance(node, ast.ClassDef) else []
-        for node in ast.parse(stub.read_text()).body
-        if isinstance(node, ast.ClassDef | ast.FunctionDef)
-    }
-    assert set(declared) == {name for name in vars(extension) if not name.startswith("__")}
-    for name, members in declared.items():
-        if members:
-            assert set(members) == {m for m in vars(getattr(extension, name)) if not m.startswith("_")}
+    folder = next(folder for p in importlib.import_module(PACKAGE).__path__ if (folder := Path(p) / "_C").is_dir())
+    submodules = {name for name, value in vars(extension).items() if isinstance(value, ModuleType)}
+    assert {path.stem for path in folder.iterdir()} == {"__init__"} | submodules
+    for stub in folder.iterdir():
+        module = extension if stub.stem == "__init__" else getattr(extension, stub.stem)
+        declared = {
+            node.name: [member.name for member in node.body] if isinstance(node, ast.ClassDef) else []
+            for node in ast.parse(stub.read_text()).body
+            if isinstance(node, ast.ClassDef | ast.FunctionDef)
+        }
+        assert set(declared) == {name for name in vars(module) if not name.startswith("__")} - submodules
+        for name, members in declared.items():
+            if members:
+                assert set(members) == {m for m in vars(getattr(module, name)) if not m.startswith("_")}
 
 
 def test_core_finds_what_it_looks_for(device: str, device_module: ModuleType) -> None:

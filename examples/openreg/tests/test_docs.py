@@ -23,6 +23,7 @@ from conftest import MODULE, PROJECT, RunPython
 PAGES = [PROJECT / "README.md", *sorted((PROJECT / "docs").glob("*.md"))]
 OPTIONAL = ("docs", "benchmarks", ".github", "third_party")  # folders that the project may have been rendered without
 SUFFIXES = (".md", ".py", ".pyi", ".c", ".cpp", ".h", ".def", ".in", ".txt", ".cmake", ".toml")
+NEEDS = {"graphs": ("graphs",), "multiprocessing": ("sharing",)}  # page -> what the device needs for its examples
 
 
 pytestmark = pytest.mark.no_device
@@ -146,8 +147,8 @@ def test_quotes_are_in_the_sources(page: Path) -> None:
 def test_examples_run(page: Path, run_python: RunPython) -> None:
     if MODULE.device_count() == 0:
         pytest.skip("the examples need a device")
-    if page.stem == "graphs":
-        skip_without("graphs")
+    for ability in NEEDS.get(page.stem, ()):
+        skip_without(ability)
     examples = [b for b in split(page)[1] if b.language == "python" and not b.quoted]
     if not examples:
         pytest.skip("no examples on this page")

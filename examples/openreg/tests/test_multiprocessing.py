@@ -301,7 +301,7 @@ def test_message_can_be_received_once(device: str) -> None:
 
 
 def bindings() -> Any:
-    return import_module(f"{PACKAGE}._C")
+    return import_module(f"{PACKAGE}._C")._sharing
 
 
 ALTERED: dict[str, tuple[int, Any]] = {
@@ -331,7 +331,7 @@ def test_altered_message_is_refused(part: int, value: Any, device: str, device_m
         pytest.skip("this needs two devices")
     x = torch.ones(1000, device=device)
     for receive in (peer.receive, lambda *message: other(peer.receive, *message)):
-        message = bindings()._share_storage(x.untyped_storage())
+        message = bindings().share_storage(x.untyped_storage())
         altered = message[:part] + (value,) + message[part + 1 :]
         with pytest.raises((ValueError, RuntimeError)) as caught:
             receive(device, altered)
@@ -343,10 +343,10 @@ def test_altered_message_is_refused(part: int, value: Any, device: str, device_m
 
 def test_message_of_wrong_length_is_refused(device: str) -> None:
     x = torch.ones(4, device=device)
-    message = bindings()._share_storage(x.untyped_storage())
+    message = bindings().share_storage(x.untyped_storage())
     with pytest.raises(ValueError, match="6 parts"):
-        bindings()._open_storage(message[:-1])
-    assert bindings()._open_storage(message).nbytes() >= 16
+        bindings().open_storage(message[:-1])
+    assert bindings().open_storage(message).nbytes() >= 16
 
 
 def test_shared_storage_keeps_its_size(device: str, other: Peer) -> None:

@@ -23,7 +23,7 @@ from torch_backend.errors import UserError
 from torch_backend.render import SUFFIX, File, Tree, read_tree, render_tree, write_file
 from torch_backend.source import Source
 
-from .layout import GENERATED, condition
+from .layout import GENERATED, conditions
 from .names import ESCAPES, PLACEHOLDER, Finding, Names, hints_from, is_plain
 from .trace import Trace, trace
 from .trees import describe_difference
@@ -116,8 +116,7 @@ def _template_path(names: Names, old: Path | None, path: str, is_template: bool)
         return old.with_name(bare + SUFFIX if is_template else bare), []
     converted, findings = names.convert_path(path)
     parts = converted.split("/")
-    if found := condition(path):
-        depth, expression = found
+    for depth, expression in conditions(path).items():
         parts[depth - 1] = f"{{% if {expression} %}}{parts[depth - 1]}{{% endif %}}"
     return Path(*parts[:-1], parts[-1] + (SUFFIX if is_template else "")), findings
 

@@ -3,13 +3,34 @@
 from __future__ import annotations
 
 import re
+from fnmatch import fnmatchcase
 
-# Feature (as in copier.yml) -> the files and folders that are rendered only with it, named as in the example.
+# Feature (as in copier.yml) -> patterns of the files and folders that are rendered only with it; `*` is one name.
 # A feature is whole files, so that no source file needs an `if`.
 FEATURES: dict[str, tuple[str, ...]] = {
     "benchmarks": ("benchmarks",),
     "docs": ("docs",),
     "github": (".github",),
+    "graphs": (
+        "csrc/device/Graph.cpp",
+        "csrc/device/Graph.h",
+        "csrc/graph",
+        "docs/graphs.md",
+        "python/*/features/graphs.py",
+        "tests/test_graphs.py",
+    ),
+    "sharing": (
+        "csrc/device/Ipc.cpp",
+        "csrc/device/Ipc.h",
+        "csrc/runtime/ipc",
+        "docs/multiprocessing.md",
+        "examples/two_processes.py",
+        "python/*/_C/_sharing.pyi",
+        "python/*/csrc/Sharing.cpp",
+        "python/*/features/multiprocessing.py",
+        "tests/peer.py",
+        "tests/test_multiprocessing.py",
+    ),
 }
 
 # Files and folders that are rendered only with the emulated device library. But for the emulator itself, the template
@@ -28,18 +49,19 @@ IGNORED = re.compile(
 )
 
 
-def condition(path: str) -> tuple[int, str] | None:
-    """Finds the answer that a path of the example depends on.
+def conditions(path: str) -> dict[int, str]:
+    """Finds the answers that a path of the example depends on.
 
     Returns:
-        The number of leading path parts that carry the condition and the condition as Jinja has it, or None.
+        For each number of leading path parts that carries a condition, the condition as Jinja has it.
     """
     parts = path.split("/")
-    for feature, prefixes in FEATURES.items():
-        for prefix in prefixes:
-            wanted = prefix.split("/")
-            if parts[: len(wanted)] == wanted:
-                return len(wanted), f"'{feature}' in features"
-    if found := EMULATED.match(path):
-        return len(found[0].split("/")), "device_library == 'emulated'"
-    return None
+    found = {}
+    for feature, patterns in FEATURES.items():
+        for pattern in patterns:
+            wanted = pattern.split("/")
+            if len(parts) >= len(wanted) and all(map(fnmatchcase, parts, wanted)):
+                found[len(wanted)] = f"'{feature}' in features"
+    if emulated := EMULATED.match(path):
+        found[len(emulated[0].split("/"))] = "device_library == 'emulated'"
+    return found

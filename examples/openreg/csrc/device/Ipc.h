@@ -6,8 +6,7 @@
 #include "device/Export.h"
 
 // PORTING: device memory and events of another process. Map each function of this file to your SDK in Ipc.cpp. If the SDK
-// cannot share them, let the exporting functions raise c10::NotImplementedError. Sending to another process then raises that
-// error.
+// cannot share them, decline the capability in Ipc.cpp with notSupported("sharing", ...) of Capabilities.h.
 namespace openreg::device {
 
 // Returns the handle with which another process opens the allocation that starts at `base`. It stays the same until the

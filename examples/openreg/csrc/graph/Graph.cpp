@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "fallback/CaptureHook.h"
+#include "device/Capabilities.h"
 #include "device/Launch.h"
 #include "device/Waiting.h"
 #include "graph/Recorder.h"
@@ -18,6 +19,11 @@ namespace openreg::graph {
 namespace {
 
 std::array<std::atomic<Graph*>, 64> capturing_graphs;
+
+[[maybe_unused]] const bool graphs_added = [] {
+  setCaptureQuery(&device::isCapturing);
+  return device::addCapability("graphs");
+}();
 
 device::CaptureMode modeOf(at::GraphCaptureMode mode) {
   switch (mode) {
@@ -39,6 +45,10 @@ void runCall(void* arguments) {
 
 Graph* Graph::capturing(c10::DeviceIndex index) {
   return capturing_graphs.at(index).load(std::memory_order_acquire);
+}
+
+Graph::Graph(const at::GraphImplArgs& args) : keep_graph_(args.keep_graph) {
+  device::requireCapability("graphs");
 }
 
 Graph::~Graph() {

@@ -20,7 +20,8 @@ namespace openreg::graph {
 // in the graph's memory pool until reset(). A device supports one capture at a time.
 class Graph final : public at::GraphImplInterface {
  public:
-  explicit Graph(const at::GraphImplArgs& args) : keep_graph_(args.keep_graph) {}
+  // Raises NotImplementedError if the device does not support graphs.
+  explicit Graph(const at::GraphImplArgs& args);
   ~Graph() override;
 
   // Begins on the current stream of the current device. Default means Global.

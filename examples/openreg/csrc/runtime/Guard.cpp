@@ -3,7 +3,6 @@
 #include "device/Device.h"
 #include "device/Error.h"
 #include "device/Event.h"
-#include "device/Graph.h"
 #include "runtime/memory/CachingAllocator.h"
 #include "runtime/Event.h"
 #include "runtime/Stream.h"
@@ -90,7 +89,7 @@ void GuardImpl::synchronizeStream(const c10::Stream& stream) const {
 }
 
 bool GuardImpl::isStreamCapturing(const c10::Stream& stream) const {
-  return device::isCapturing(Stream(stream).handle());
+  return Stream(stream).isCapturing();
 }
 
 void GuardImpl::record(void** event, const c10::Stream& stream, c10::DeviceIndex index, c10::EventFlag flag) const {

@@ -5,7 +5,6 @@
 #include <functional>
 
 #include "device/Event.h"
-#include "device/Graph.h"
 #include "runtime/Event.h"
 #include "runtime/Guard.h"
 #include "runtime/Stream.h"
@@ -23,7 +22,7 @@ struct ProfilerEvents : torch::profiler::impl::ProfilerStubs {
     if (device != nullptr) {
       *device = stream.device_index();
     }
-    if (device::isCapturing(stream.handle())) {
+    if (stream.isCapturing()) {
       return;  // nothing runs during a capture, so the operator gets no events and no time
     }
     const ProfilerVoidEventStub handle(createEventOn(stream.device_index(), /*timing=*/true), device::destroyEvent);

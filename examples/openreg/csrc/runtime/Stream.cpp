@@ -17,6 +17,8 @@ constexpr size_t kStreamsPerPriority = 32;
 constexpr int kMaxPriorities = 4;
 constexpr size_t kMaxDevices = 128;  // c10::DeviceIndex is an int8_t
 
+constinit std::atomic<CaptureQuery> capture_query{nullptr};
+
 // Streams are never destroyed, because tensors, events and other threads may refer to them until the process ends.
 class DeviceStreams {
  public:
@@ -101,6 +103,15 @@ device::StreamHandle Stream::handle() const {
 
 bool Stream::query() const {
   return device::queryStream(handle());
+}
+
+bool Stream::isCapturing() const {
+  const auto query = capture_query.load(std::memory_order_relaxed);
+  return query != nullptr && query(handle());
+}
+
+void setCaptureQuery(CaptureQuery query) {
+  capture_query = query;
 }
 
 void Stream::synchronize() const {

@@ -42,9 +42,16 @@ class BACKEND_API Stream {
   void synchronize() const;
   int priority() const;
 
+  // Whether the stream's work is recorded into a graph instead of run. False where nothing can capture.
+  bool isCapturing() const;
+
  private:
   c10::Stream stream_;
 };
+
+// What isCapturing asks. Graph capture sets it while the library loads.
+using CaptureQuery = bool (*)(device::StreamHandle stream);
+void setCaptureQuery(CaptureQuery query);
 
 BACKEND_API Stream defaultStream(c10::DeviceIndex index = -1);
 

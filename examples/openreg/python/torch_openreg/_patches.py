@@ -1,16 +1,22 @@
-"""The two assignments into torch that do not use its registration functions, both for DLPack."""
+"""The three changes of torch that do not use its registration functions: two for DLPack, one for storages that are sent."""
 
-from typing import Any
+from collections.abc import Callable
+from multiprocessing.reduction import ForkingPickler
+from typing import Any, TypeAlias
 
 import torch
 from torch.overrides import handle_torch_function, has_torch_function_unary
 
+from . import _C
 from ._build_info import DEVICE_NAME
+
+Reduced: TypeAlias = tuple[Callable[..., Any], tuple[Any, ...]]
 
 
 def apply() -> None:
     _patch_dlpack_device()
     _patch_dlpack_stream()
+    _patch_storage_reducer()
 
 
 def _patch_dlpack_device() -> None:
@@ -52,3 +58,32 @@ def _patch_dlpack_stream() -> None:
         return original(self, stream=stream, **options)
 
     setattr(torch.Tensor, "__dlpack__", __dlpack__)  # noqa: B010
+
+
+def send_storages_by(reducer: Callable[[torch.UntypedStorage], Reduced]) -> None:
+    """Have `reducer` describe storages of this device to other processes."""
+    global _reduce_storage
+    _reduce_storage = reducer
+
+
+def _refuse_storage(storage: torch.UntypedStorage) -> Reduced:
+    raise NotImplementedError(f"{_C._capabilities()['sharing']}. Send a copy in host memory: tensor.cpu()")
+
+
+_reduce_storage = _refuse_storage
+
+
+def _patch_storage_reducer() -> None:
+    """Let ``torch.multiprocessing`` send storages of this device, and all that is built on storages.
+
+    REASON: a pickler finds reducers by type, and the storages of all devices have one type. For this device core's reducer raises
+    that it takes storages of the CPU only, and makes an empty storage one of the CPU without a word.
+    CAN REMOVE when the minimum torch asks each device how its storages are sent.
+    """
+    original = ForkingPickler._extra_reducers[torch.UntypedStorage]  # type: ignore[attr-defined]
+
+    def reduce_storage(storage: torch.UntypedStorage) -> Reduced:
+        reduced: Reduced = (_reduce_storage if storage.device.type == DEVICE_NAME else original)(storage)
+        return reduced
+
+    ForkingPickler.register(torch.UntypedStorage, reduce_storage)

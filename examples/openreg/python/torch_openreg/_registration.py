@@ -82,16 +82,12 @@ def generate_methods() -> None:
     generate_methods_for_privateuse1_backend(for_storage=True)
 
 
-def share_between_processes() -> None:
-    """Register the reducers with which ``torch.multiprocessing`` sends tensors of the device."""
-    import_module(f"{__package__}.{DEVICE_NAME}.multiprocessing").install()
+def install_features() -> None:
+    """Register what the optional parts of the project have for PyTorch."""
+    from . import features
 
-
-def watch_optimizers() -> None:
-    """Refuse the capture of an optimizer that counts its steps on the host."""
-    from . import _capture
-
-    _capture.watch_optimizers()
+    for module in features.MODULES.values():
+        module.install()
 
 
 def keep_generators() -> None:
@@ -115,8 +111,7 @@ STEPS = (
     rename_backend,
     register_module,
     generate_methods,
-    share_between_processes,
-    watch_optimizers,
+    install_features,
     keep_generators,
     apply_patches,
 )

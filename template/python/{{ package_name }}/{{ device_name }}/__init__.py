@@ -2,8 +2,9 @@
 
 from typing import Any
 
+from .. import features
 from . import _utils as _utils
-from . import amp, devices, library, memory, multiprocessing, operators, random, streams
+from . import amp, devices, library, memory, operators, random, streams
 from .amp import get_amp_supported_dtype, is_autocast_available
 from .devices import (
     _is_in_bad_fork as _is_in_bad_fork,
@@ -13,6 +14,7 @@ from .devices import (
 )
 from .devices import (
     can_device_access_peer,
+    capabilities,
     current_device,
     device,
     device_count,
@@ -24,6 +26,7 @@ from .devices import (
     is_available,
     is_bf16_supported,
     is_initialized,
+    missing_capabilities,
     set_device,
     synchronize,
 )
@@ -48,7 +51,6 @@ from .memory import (
     reset_peak_memory_stats,
     set_per_process_memory_fraction,
 )
-from .multiprocessing import ipc_collect
 from .random import (
     get_rng_state,
     get_rng_state_all,
@@ -71,7 +73,7 @@ from .streams import (
     stream,
 )
 
-SUBMODULES = ("amp", "devices", "library", "memory", "multiprocessing", "operators", "random", "streams")
+SUBMODULES = ("amp", "devices", "library", "memory", "operators", "random", "streams", *features.MODULES)
 
 __all__ = [
     "Event",
@@ -79,6 +81,7 @@ __all__ = [
     "StreamContext",
     "amp",
     "can_device_access_peer",
+    "capabilities",
     "current_device",
     "current_stream",
     "default_generators",
@@ -101,7 +104,6 @@ __all__ = [
     "host_memory_stats_as_nested_dict",
     "init",
     "initial_seed",
-    "ipc_collect",
     "is_autocast_available",
     "is_available",
     "is_bf16_supported",
@@ -119,7 +121,7 @@ __all__ = [
     "memory_stats",
     "memory_stats_as_nested_dict",
     "memory_summary",
-    "multiprocessing",
+    "missing_capabilities",
     "operators",
     "random",
     "reset_accumulated_host_memory_stats",
@@ -137,6 +139,11 @@ __all__ = [
     "streams",
     "synchronize",
 ]
+
+for _name, _module in features.MODULES.items():
+    globals().update({_name: _module} | {name: getattr(_module, name) for name in _module.__all__})
+    __all__ += [_name, *_module.__all__]
+__all__.sort()
 
 
 def __getattr__(name: str) -> Any:

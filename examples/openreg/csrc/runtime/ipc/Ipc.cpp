@@ -4,12 +4,15 @@
 
 #include <memory>
 
+#include "device/Capabilities.h"
 #include "device/Ipc.h"
 #include "device/Memory.h"
 #include "runtime/Event.h"
 
 namespace openreg {
 namespace {
+
+[[maybe_unused]] const bool sharing_added = device::addCapability("sharing");
 
 // The resources of a received storage. The lease is the first member, so it is returned after the memory is closed.
 struct Received {
@@ -36,6 +39,7 @@ struct Received {
 }  // namespace
 
 SharedStorage shareStorage(const c10::Storage& storage) {
+  device::requireCapability("sharing");
   auto* impl = storage.unsafeGetStorageImpl();
   SharedStorage shared;
   shared.device = storage.device().index();
@@ -81,6 +85,7 @@ void collectSharedStorages() {
 }
 
 std::string shareEvent(c10::Event& event) {
+  device::requireCapability("sharing");
   TORCH_CHECK_VALUE(event.flag() == c10::EventFlag::PYTORCH_DEFAULT, "an event that records timestamps cannot be shared with another process; create it with enable_timing=False");
   if (event.eventId() == nullptr) {
     const auto index = resolveDevice(event.device_index());

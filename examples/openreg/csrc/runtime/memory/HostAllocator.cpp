@@ -2,7 +2,6 @@
 
 #include <cstring>
 
-#include "device/Graph.h"
 #include "device/Memory.h"
 #include "device/Waiting.h"
 #include "runtime/Event.h"
@@ -44,7 +43,7 @@ struct HostAllocatorImpl final : at::CachingHostAllocatorImpl<c10::Stream, Event
   }
 
   bool stream_is_capturing(c10::Stream stream) const override {
-    return device::isCapturing(Stream(stream).handle());
+    return Stream(stream).isCapturing();
   }
 };
 

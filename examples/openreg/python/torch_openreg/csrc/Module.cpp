@@ -10,9 +10,10 @@
 #include "Call.h"
 #include "DeviceMemory.h"
 #include "Fallback.h"
+#include "FeatureBindings.h"
 #include "HostMemory.h"
-#include "Ipc.h"
 #include "MemorySnapshot.h"
+#include "device/Capabilities.h"
 #include "device/Waiting.h"
 #include "runtime/DeviceProperties.h"
 #include "runtime/Functions.h"
@@ -36,6 +37,7 @@ void bindDevice(py::module_& m) {
   m.def("_get_device_count", call([] { return deviceCount(); }));
   m.def("_throw_no_such_device", call(throwNoSuchDevice), py::arg("index"));
   m.def("_can_access_peer", call(canAccessPeer), py::arg("device"), py::arg("peer"));
+  m.def("_capabilities", call(device::capabilities));
   m.def("_get_device_properties", call(deviceProperties), py::return_value_policy::reference, py::arg("device"));
 
   py::class_<DeviceProperties>(m, "_DeviceProperties")
@@ -102,7 +104,7 @@ extern "C" C10_EXPORT PyObject* createExtensionModule() {
     openreg::bindMemorySnapshot(m);
     openreg::bindFallback(m);
     openreg::bindShutdown(m);
-    openreg::bindIpc(m);
+    openreg::bindFeatures(m);
     return m.release().ptr();
   } catch (py::error_already_set& error) {
     error.restore();

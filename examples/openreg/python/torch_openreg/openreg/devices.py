@@ -88,6 +88,16 @@ def can_device_access_peer(device: DeviceLike, peer_device: DeviceLike) -> bool:
     return _C._can_access_peer(existing_index(device), existing_index(peer_device))
 
 
+def capabilities() -> dict[str, bool]:
+    """Return for each optional capability, such as ``"graphs"``, whether the devices have it. Does not initialise them."""
+    return {name: not missing for name, missing in _C._capabilities().items()}
+
+
+def missing_capabilities() -> dict[str, str]:
+    """Return the optional capabilities that the devices lack, each with the sentence that its errors give as the reason."""
+    return {name: missing for name, missing in _C._capabilities().items() if missing}
+
+
 def is_bf16_supported(including_emulation: bool = True) -> bool:
     """Return whether the device supports tensors of dtype bfloat16."""
     capability: dict[str, Any] = torch.accelerator.get_device_capability(current_device())

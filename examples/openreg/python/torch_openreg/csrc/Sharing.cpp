@@ -1,16 +1,15 @@
-#include "Ipc.h"
-
 #include <torch/csrc/DynamicTypes.h>
 #include <torch/csrc/Event.h>
 
 #include <string>
 
 #include "Call.h"
+#include "FeatureBindings.h"
 #include "runtime/ipc/Ipc.h"
 
 namespace py = pybind11;
 
-namespace {{ device_name }} {
+namespace openreg {
 namespace {
 
 py::tuple toTuple(const SharedStorage& shared) {
@@ -45,17 +44,20 @@ c10::Event& eventOf(const py::object& object) {
   return reinterpret_cast<THPEvent*>(object.ptr())->event;
 }
 
-}  // namespace
-
-void bindIpc(py::module_& m) {
-  m.def("_share_storage", [](const py::object& storage) { return toTuple(call(shareStorage)(torch::createStorage(storage.ptr()))); }, py::arg("storage"));
-  m.def("_open_storage", [](const py::tuple& shared) { return py::reinterpret_steal<py::object>(torch::createPyObject(call(openStorage)(fromTuple(shared)))); }, py::arg("shared"));
-  m.def("_decline_storage", [](const py::tuple& shared) { call(declineStorage)(fromTuple(shared)); }, py::arg("shared"));
-  m.def("_share_event", [](const py::object& event) { return py::bytes(call([&] { return shareEvent(eventOf(event)); })()); }, py::arg("event"));
-  m.def("_open_event", [](const py::object& event, c10::DeviceIndex device, const py::bytes& handle) {
+// What `features/multiprocessing.py` is made of.
+void bindSharing(py::module_& m) {
+  m.def("share_storage", [](const py::object& storage) { return toTuple(call(shareStorage)(torch::createStorage(storage.ptr()))); }, py::arg("storage"));
+  m.def("open_storage", [](const py::tuple& shared) { return py::reinterpret_steal<py::object>(torch::createPyObject(call(openStorage)(fromTuple(shared)))); }, py::arg("shared"));
+  m.def("decline_storage", [](const py::tuple& shared) { call(declineStorage)(fromTuple(shared)); }, py::arg("shared"));
+  m.def("share_event", [](const py::object& event) { return py::bytes(call([&] { return shareEvent(eventOf(event)); })()); }, py::arg("event"));
+  m.def("open_event", [](const py::object& event, c10::DeviceIndex device, const py::bytes& handle) {
           const std::string bytes = handle;
           call([&] { openEvent(eventOf(event), device, bytes); })(); }, py::arg("event"), py::arg("device"), py::arg("handle"));
-  m.def("_collect_shared_storages", call(collectSharedStorages));
+  m.def("collect", call(collectSharedStorages));
 }
 
-}  // namespace {{ device_name }}
+[[maybe_unused]] const bool bindings_added = addFeatureBindings("_sharing", &bindSharing);
+
+}  // namespace
+
+}  // namespace openreg

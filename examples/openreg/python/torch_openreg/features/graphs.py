@@ -5,11 +5,13 @@ from typing import Any
 import torch
 from torch.optim.optimizer import register_optimizer_step_pre_hook
 
-from . import _C
-from ._build_info import DEVICE_NAME
+from .. import _C
+from .._build_info import DEVICE_NAME
+
+__all__: list[str] = []
 
 
-def watch_optimizers() -> None:
+def install() -> None:
     """Make ``step()`` raise an error in a capture if it counts on the host, because a replay would not count.
 
     PyTorch's optimizers raise this error only for the devices that they know by name.

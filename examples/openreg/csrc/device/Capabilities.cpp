@@ -1,0 +1,55 @@
+#include "device/Capabilities.h"
+
+#include <c10/core/DeviceType.h>
+#include <c10/util/Exception.h>
+
+namespace openreg::device {
+namespace {
+
+struct State {
+  bool linked = false;
+  const char* declined = nullptr;
+};
+
+// A function's static: other files change it before the statics of this file are made.
+State& stateOf(size_t index) {
+  static std::array<State, kCapabilities.size()> states;
+  return states.at(index);
+}
+
+// Empty if the capability is there.
+std::string whyMissing(size_t index) {
+  const auto& [name, text] = kCapabilities.at(index);
+  const auto& state = stateOf(index);
+  if (state.declined == nullptr && state.linked) {
+    return "";
+  }
+  const auto reason = state.declined != nullptr ? std::string(state.declined) : c10::str("the project was made without the feature `", name, "`, which `torch-backend add-feature ", name, "` adds");
+  return c10::str(text, " is not supported on ", c10::get_privateuse1_backend(), " devices: ", reason);
+}
+
+}  // namespace
+
+bool addCapability(Capability capability) {
+  return stateOf(capability.index()).linked = true;
+}
+
+bool notSupported(Capability capability, const char* reason) {
+  stateOf(capability.index()).declined = reason;
+  return false;
+}
+
+void requireCapability(Capability capability) {
+  const auto missing = whyMissing(capability.index());
+  TORCH_CHECK_NOT_IMPLEMENTED(missing.empty(), missing);
+}
+
+std::map<std::string, std::string> capabilities() {
+  std::map<std::string, std::string> result;
+  for (size_t i = 0; i < kCapabilities.size(); ++i) {
+    result.emplace(kCapabilities.at(i).name, whyMissing(i));
+  }
+  return result;
+}
+
+}  // namespace openreg::device

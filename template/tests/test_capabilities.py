@@ -1,0 +1,73 @@
+"""Optional capabilities: what the device says of them is true, and using one that is missing raises instead of going wrong."""
+
+import inspect
+from multiprocessing.reduction import ForkingPickler
+from types import ModuleType
+
+import pytest
+import torch
+from conftest import PROJECT
+
+
+def test_names_and_sentences(device: str, device_module: ModuleType) -> None:
+    capabilities, missing = device_module.capabilities(), device_module.missing_capabilities()
+    assert set(capabilities) == {"graphs", "sharing"}
+    assert set(missing) == {name for name, there in capabilities.items() if not there}
+    for sentence in missing.values():
+        assert f"is not supported on {device} devices: " in sentence
+
+
+def test_what_the_project_was_made_without_is_missing(device_module: ModuleType) -> None:
+    capabilities = device_module.capabilities()
+    assert not capabilities["graphs"] or (PROJECT / "csrc" / "graph").is_dir()
+    assert not capabilities["sharing"] or (PROJECT / "csrc" / "runtime" / "ipc").is_dir()
+
+
+def test_public_names_of_features_are_those_of_their_modules(device: str, device_module: ModuleType) -> None:
+    assert hasattr(device_module, "ipc_collect") == (PROJECT / "csrc" / "runtime" / "ipc").is_dir()
+    for name, module in device_module.features.MODULES.items():
+        assert getattr(device_module, name) is module
+        assert {name, *module.__all__} <= set(device_module.__all__)
+        assert inspect.isfunction(module.install)
+
+
+def test_graphs(device_module: ModuleType) -> None:
+    if device_module.capabilities()["graphs"]:
+        assert torch.accelerator.Graph()
+    else:
+        with pytest.raises(RuntimeError, match=r"[Gg]raph"):  # core's own, or the sentence of the device
+            torch.accelerator.Graph()
+
+
+def test_no_stream_is_being_captured(device: str) -> None:
+    assert not torch.Stream(device).is_capturing()
+
+
+@pytest.mark.parametrize("size", [0, 3])
+def test_sending_a_tensor(size: int, device: str, device_module: ModuleType) -> None:
+    x = torch.zeros(size, device=device)
+    if device_module.capabilities()["sharing"]:
+        assert ForkingPickler.loads(ForkingPickler.dumps(x)).device == x.device
+        device_module.ipc_collect()  # of what was received, nothing is left
+        return
+    sentence = device_module.missing_capabilities()["sharing"]
+    for value in (x, torch.nn.Parameter(x), x.untyped_storage()):
+        with pytest.raises(NotImplementedError) as caught:
+            ForkingPickler.dumps(value)
+        assert str(caught.value) == f"{sentence}. Send a copy in host memory: tensor.cpu()"
+
+
+def test_sending_an_event(device: str, device_module: ModuleType) -> None:
+    event = torch.Event(device)
+    if device_module.capabilities()["sharing"]:
+        assert ForkingPickler.dumps(event)
+    else:
+        with pytest.raises((NotImplementedError, TypeError), match=r"not supported|pickle"):
+            ForkingPickler.dumps(event)
+
+
+def test_tensors_of_the_cpu_are_sent_as_ever() -> None:
+    x = torch.arange(3)
+    received = ForkingPickler.loads(ForkingPickler.dumps(x))
+    received += 1
+    assert x.tolist() == [1, 2, 3], "in shared memory"
