@@ -19,7 +19,7 @@ from .running import ROOT, git
 OLDEST = "b2758cc2a64176207952c9cc7ec48ac2e5f4501e"  # projects made from here on are carried over
 
 # What git takes for a renamed file and is not: the old file's content went elsewhere, or nowhere.
-NOT_RENAMED: set[tuple[str, str]] = set()
+NOT_RENAMED: set[tuple[str, str]] = {("python/{{ package_name }}/csrc/Ipc.h", "csrc/runtime/ipc/Ipc.h")}
 
 
 def why_no_history() -> str:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from torch_backend.errors import UserError
 from torch_backend.maintenance.example import Example
-from torch_backend.maintenance.layout import condition
+from torch_backend.maintenance.layout import conditions
 from torch_backend.maintenance.lint import lint
 from torch_backend.maintenance.names import Names, hints_from
 from torch_backend.maintenance.trace import trace
@@ -75,11 +75,38 @@ def test_sdk_names_outside_the_sdk(scratch: Example) -> None:
 
 def test_what_is_the_emulated_devices_is_rendered_with_it_only() -> None:
     emulated = "device_library == 'emulated'"
-    assert condition("third_party/openreg/src/a.cpp") == (1, emulated)
-    assert condition("csrc/device/New.cpp") == condition("csrc/device/Handles.h") == (2, emulated)
-    assert condition("cmake/DeviceLibrary.cmake") == (2, emulated)
-    assert condition("csrc/device/New.h") is condition("csrc/runtime/New.cpp") is condition("cmake/Torch.cmake") is None
-    assert condition("docs/device.md") == (1, "'docs' in features")
+    assert conditions("third_party/openreg/src/a.cpp") == {1: emulated}
+    assert conditions("csrc/device/New.cpp") == conditions("csrc/device/Handles.h") == {2: emulated}
+    assert conditions("cmake/DeviceLibrary.cmake") == {2: emulated}
+    assert (
+        conditions("csrc/device/New.h") == conditions("csrc/runtime/New.cpp") == conditions("cmake/Torch.cmake") == {}
+    )
+    assert conditions("docs/device.md") == {1: "'docs' in features"}
+
+
+def test_a_file_may_depend_on_two_answers() -> None:
+    graphs = "'graphs' in features"
+    assert conditions("csrc/device/Graph.cpp") == {2: "device_library == 'emulated'", 3: graphs}
+    assert conditions("docs/graphs.md") == {1: "'docs' in features", 2: graphs}
+    assert conditions("csrc/graph/New.h") == {2: graphs}
+    assert conditions("python/torch_openreg/features/graphs.py") == {4: graphs}
+    assert conditions("python/torch_openreg/features/graphs_of_others.py") == {}
+
+
+def test_an_edit_beside_a_choice_of_a_page_keeps_it(scratch: Example) -> None:
+    """With the real pages: rows that are rendered with a feature only stand in tables that are edited."""
+    name = "{% if 'docs' in features %}docs{% endif %}/index.md.jinja"
+    (origin,) = ROOT.joinpath("template").rglob("index.md.jinja")
+    page = scratch.source.template / name
+    page.parent.mkdir(exist_ok=True)
+    page.write_text(origin.read_text(encoding="utf-8"), encoding="utf-8")
+    scratch.render(force=True)
+    index = scratch.folder / "docs" / "index.md"
+    index.write_text(index.read_text(encoding="utf-8").replace("capture and replay of graphs", "graphs of work"))
+    scratch.backport()
+    assert scratch.check() == ""
+    text = page.read_text(encoding="utf-8")
+    assert "{% if 'graphs' in features -%}\n| [graphs.md](graphs.md) | graphs of work |\n{% endif -%}\n" in text
 
 
 def test_new_files(scratch: Example) -> None:

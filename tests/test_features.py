@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from torch_backend.source import Source
 
-from .conftest import answers_of, render_into
-from .running import commit_all, git
+from .conftest import answers_of, render_into, write_repository
+from .running import ROOT, commit_all, git
 from .test_cli import run
 from .versions import STREAM, Template, edit, originals, snapshot, template
 
@@ -118,3 +118,62 @@ def test_a_work_tree_with_edits_is_refused(project: Path) -> None:
     assert result.exit_code == 2
     assert "?? mine.txt" in result.output
     assert not (project / "benchmarks").exists()
+
+
+def test_a_capability_goes_and_comes_back(tmp_path: Path) -> None:
+    """With the whole template: capture of graphs and sharing between processes are files of many folders."""
+    source = write_repository(tmp_path / "template", small=False).source
+    commit_all(source.root, "First version", tag="v1.0.0")
+    project = render_into(source, tmp_path / "torch_zed", vendor_name="Zed")
+    commit_all(project, "rendered")
+    before = snapshot(project)
+    removed = run("remove-feature", "graphs", "sharing", "--project", str(project))
+    assert removed.exit_code == 0, removed.output
+    kept = ["benchmarks", "docs", "github"]
+    minimal = render_into(source, tmp_path / "minimal" / "torch_zed", vendor_name="Zed", features=kept)
+    commit_all(minimal, "rendered")
+    files, expected = snapshot(project), snapshot(minimal)
+    for name in (".copier-answers.yml", "git status", "git log"):
+        del files[name], expected[name]
+    assert files == expected
+    commit_all(project, "removed")
+    assert run("add-feature", "sharing", "graphs", "--project", str(project)).exit_code == 0
+    commit_all(project, "added")
+    after = snapshot(project)
+    assert after.pop("git log") != before.pop("git log")
+    assert after == before
+
+
+def test_an_update_keeps_what_became_a_feature(template: Template, tmp_path: Path) -> None:
+    """A project from before the choice has the files, and no answer that says so."""
+    choices = "".join(line for line in _config_lines(template) if not line.strip().endswith((": graphs", ": sharing")))
+    new = (template.root / "copier.yml").read_text(encoding="utf-8")
+    template.write("copier.yml", choices.replace(", graphs, sharing]", "]"))
+    template.write("migrations.yml", "[]\n")
+    template.write("template/csrc/graph/Graph.h", "#pragma once\n")
+    template.release("v1.1.0")
+    project = render_into(Source(template.root), tmp_path / "torch_zed", vendor_name="Zed")
+    commit_all(project, "rendered")
+    assert answers_of(project)["features"] == ["benchmarks", "docs", "github"]
+    edit(project, "csrc/graph/Graph.h", "#pragma once\n// the vendor's\n")
+
+    template.write("copier.yml", new)
+    template.write("migrations.yml", (ROOT / "migrations.yml").read_text(encoding="utf-8"))
+    git(template.root, "mv", "template/csrc/graph", "template/csrc/{% if 'graphs' in features %}graph{% endif %}")
+    template.release("v1.2.0")
+    updated = run("update", "--project", str(project), "--defaults")
+    assert updated.exit_code == 0, updated.output
+    assert answers_of(project)["features"] == ["benchmarks", "docs", "github", "graphs", "sharing"]
+    assert "the vendor's" in (project / "csrc/graph/Graph.h").read_text()
+
+    commit_all(project, "updated")
+    assert run("remove-feature", "graphs", "--force", "--project", str(project)).exit_code == 0
+    commit_all(project, "removed")
+    template.append("template/README.md.jinja", "\nNews.\n")
+    template.release("v1.3.0")
+    assert run("update", "--project", str(project), "--defaults").exit_code == 0
+    assert "graphs" not in answers_of(project)["features"], "declined after the choice was there"
+
+
+def _config_lines(template: Template) -> list[str]:
+    return (template.root / "copier.yml").read_text(encoding="utf-8").splitlines(keepends=True)

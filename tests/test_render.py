@@ -107,9 +107,43 @@ def test_paths_follow_the_names(project: Path) -> None:
 
 def test_features_are_whole_paths(project: Path) -> None:
     chosen = answers_of(project)["features"]
-    for feature, paths in FEATURES.items():
-        for path in paths:
-            assert (project / path).exists() == (feature in chosen), path
+    for feature, patterns in FEATURES.items():
+        for pattern in patterns:
+            within = {other for other, paths in FEATURES.items() if any(pattern.startswith(f"{p}/") for p in paths)}
+            assert any(project.glob(pattern)) == ({feature, *within} <= set(chosen)), pattern
+
+
+def test_readme_counts_the_functions_of_the_seam(project: Path) -> None:
+    counts = {
+        path.stem: len(re.findall(r"(?m)^(?:\[\[noreturn\]\] )?BACKEND_API [\w:*& ]+\(", path.read_text()))
+        for path in project.joinpath("csrc", "device").glob("*.h")
+    }
+    readme = (project / "README.md").read_text(encoding="utf-8")
+    optional = {"Graph": "graphs", "Ipc": "sharing"}
+    for header, feature in optional.items():
+        told = re.search(rf"^\| `{feature}` \|.*\| (\d+) \|$", readme, re.MULTILINE)
+        assert told
+        assert counts.get(header, int(told[1])) == int(told[1])
+    written_here = {"Capabilities", "Waiting", *optional}  # and by the port
+    needed = sum(number for header, number in counts.items() if header not in written_here)
+    assert re.findall(r"(\d+)\s+short\s+functions", readme) == [str(needed)]
+
+
+@pytest.mark.parametrize("device_library", ["emulated", "external"])
+@pytest.mark.parametrize("features", [["docs"], ["docs", "graphs"], ["docs", "sharing"]], ids=" ".join)
+def test_pages_do_not_name_what_is_not_rendered(
+    device_library: str, features: list[str], source: Source, tmp_path: Path
+) -> None:
+    project = render_into(source, tmp_path / "project", device_library=device_library, features=features)
+    pages = {
+        page.name: page.read_text(encoding="utf-8") for page in [*project.glob("docs/*.md"), project / "README.md"]
+    }
+    for name, text in pages.items():
+        linked = re.findall(r"\]\(([\w-]+\.md)", text)
+        assert [page for page in linked if name != "README.md" and page not in pages] == [], name
+    written = pages["porting.md"]
+    subprocess.run([sys.executable, project / "docs" / "porting.py"], check=True)
+    assert (project / "docs" / "porting.md").read_text(encoding="utf-8") == written
 
 
 def test_an_external_library_brings_no_emulator(project: Path) -> None:

@@ -24,8 +24,11 @@ std::string whyMissing(size_t index) {
   if (state.declined == nullptr && state.linked) {
     return "";
   }
-  const auto reason = state.declined != nullptr ? std::string(state.declined) : c10::str("the project was made without the feature `", name, "`, which `torch-backend add-feature ", name, "` adds");
-  return c10::str(text, " is not supported on ", c10::get_privateuse1_backend(), " devices: ", reason);
+  const auto sentence = c10::str(text, " is not supported on ", c10::get_privateuse1_backend(), " devices: ");
+  if (state.declined != nullptr) {
+    return sentence + state.declined;
+  }
+  return c10::str(sentence, "the project was made without the feature `", name, "`, which `torch-backend add-feature ", name, "` adds");
 }
 
 }  // namespace
