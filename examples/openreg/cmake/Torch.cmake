@@ -9,12 +9,15 @@ endif()
 # scikit-build-core has CMake look into site-packages, which finds it at once. Elsewhere Python is asked where it is.
 find_package(Torch QUIET CONFIG)
 if(NOT Torch_FOUND)
-  # A backend that is installed already must not load while the next one is being built.
+  # An installed backend must not load during the build.
   execute_process(
-    COMMAND ${CMAKE_COMMAND} -E env TORCH_DEVICE_BACKEND_AUTOLOAD=0 ${Python_EXECUTABLE} -c "import torch.utils; print(torch.utils.cmake_prefix_path)"
+    COMMAND ${CMAKE_COMMAND} -E env TORCH_DEVICE_BACKEND_AUTOLOAD=0
+      ${Python_EXECUTABLE} -c "import torch.utils; print(torch.utils.cmake_prefix_path)"
     OUTPUT_VARIABLE torch_prefix OUTPUT_STRIP_TRAILING_WHITESPACE RESULT_VARIABLE failed)
   if(failed)
-    message(FATAL_ERROR "torch cannot be imported by ${Python_EXECUTABLE}. Install it there first, and build without isolation (pip install --no-build-isolation).")
+    message(FATAL_ERROR
+      "torch cannot be imported by ${Python_EXECUTABLE}. Install torch for this Python, and build without isolation "
+      "(pip install --no-build-isolation).")
   endif()
   list(APPEND CMAKE_PREFIX_PATH "${torch_prefix}")
   find_package(Torch REQUIRED CONFIG)

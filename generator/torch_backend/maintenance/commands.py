@@ -15,6 +15,7 @@ from . import reserved
 from .demo import demo
 from .example import Example
 from .formatting import format_cpp
+from .line_length import long_lines
 from .lint import lint, require_clean
 from .names import Names
 from .trace import trace
@@ -90,10 +91,10 @@ def backport_command(folder: Path | None, dry_run: bool) -> None:
 @click.command("lint-template")
 @_example_option
 def lint_template_command(folder: Path | None) -> None:
-    """Check template files for stray or corrupted placeholders and left-over names."""
+    """Check template files for corrupted placeholders and names of the example, and all files for long lines."""
     example = _example(folder)
     names = Names(trace(example.source, example.answers).values)
-    require_clean(lint(example.source, names.leftover))
+    require_clean([*lint(example.source, names.leftover), *long_lines(example.source.root)])
     click.echo("The template files are clean.")
 
 

@@ -74,7 +74,9 @@ void runInWidestType(const c10::OperatorHandle& op, Stack* stack) {
   for (const auto i : c10::irange(arguments.size())) {
     if (arguments[i].isTensorList()) {
       widest = at::autocast::prioritize(widest, at::TensorList(arguments[i].toTensorVector()), kDeviceType);
-    } else if (op.schema().arguments()[i].type()->kind() == c10::TypeKind::TensorType) {  // not an optional tensor, which follows the dtype of the others
+    } else if (
+        op.schema().arguments()[i].type()->kind() ==
+        c10::TypeKind::TensorType) {  // not an optional tensor, which follows the dtype of the others
       widest = at::autocast::prioritize(widest, arguments[i].toTensor(), kDeviceType);
     }
   }
@@ -85,7 +87,8 @@ void runInWidestType(const c10::OperatorHandle& op, Stack* stack) {
 void refuseBinaryCrossEntropy(const c10::OperatorHandle& /*op*/, Stack* /*stack*/) {
   TORCH_CHECK(
       false,
-      "torch.nn.functional.binary_cross_entropy and torch.nn.BCELoss are unsafe to autocast: their input comes out of a sigmoid, whose gradient "
+      "torch.nn.functional.binary_cross_entropy and torch.nn.BCELoss are unsafe to autocast: their input comes out of a sigmoid, whose "
+      "gradient "
       "is not representable in a lower precision. Use torch.nn.functional.binary_cross_entropy_with_logits or torch.nn.BCEWithLogitsLoss, "
       "which take the value before the sigmoid and are safe to autocast.");
 }

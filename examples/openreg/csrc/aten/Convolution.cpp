@@ -14,8 +14,11 @@ namespace {
 
 // PORTING: call your convolution here, and register it without `handedOnTo`, so that it counts as native.
 at::Tensor convolution(
-    const at::Tensor& input, const at::Tensor& weight, const std::optional<at::Tensor>& bias, c10::SymIntArrayRef stride, c10::SymIntArrayRef padding, c10::SymIntArrayRef dilation, bool transposed, c10::SymIntArrayRef output_padding, c10::SymInt groups) {
-  return fallback::Emulated<at::_ops::convolution>::call(input, weight, bias, stride, padding, dilation, transposed, output_padding, std::move(groups)).contiguous();
+    const at::Tensor& input, const at::Tensor& weight, const std::optional<at::Tensor>& bias, c10::SymIntArrayRef stride,
+    c10::SymIntArrayRef padding, c10::SymIntArrayRef dilation, bool transposed, c10::SymIntArrayRef output_padding, c10::SymInt groups) {
+  return fallback::Emulated<at::_ops::convolution>::call(
+             input, weight, bias, stride, padding, dilation, transposed, output_padding, std::move(groups))
+      .contiguous();
 }
 
 at::Tensor contiguous(const at::Tensor& gradient) {
@@ -24,10 +27,13 @@ at::Tensor contiguous(const at::Tensor& gradient) {
 
 // PORTING: call the gradients of your convolution here. Leave gradients undefined that the mask does not request.
 std::tuple<at::Tensor, at::Tensor, at::Tensor> convolutionBackward(
-    const at::Tensor& grad_output, const at::Tensor& input, const at::Tensor& weight, c10::SymIntArrayRef stride, c10::SymIntArrayRef padding, c10::SymIntArrayRef dilation, bool transposed, c10::SymIntArrayRef output_padding, c10::SymInt groups, std::array<bool, 3> output_mask) {
+    const at::Tensor& grad_output, const at::Tensor& input, const at::Tensor& weight, c10::SymIntArrayRef stride,
+    c10::SymIntArrayRef padding, c10::SymIntArrayRef dilation, bool transposed, c10::SymIntArrayRef output_padding, c10::SymInt groups,
+    std::array<bool, 3> output_mask) {
   const std::array<c10::SymInt, 1> bias_sizes{grad_output.sym_size(1)};
   const auto [grad_input, grad_weight, grad_bias] = fallback::Emulated<at::_ops::convolution_backward>::call(
-      grad_output, input, weight, c10::SymIntArrayRef(bias_sizes), stride, padding, dilation, transposed, output_padding, std::move(groups), output_mask);
+      grad_output, input, weight, c10::SymIntArrayRef(bias_sizes), stride, padding, dilation, transposed, output_padding, std::move(groups),
+      output_mask);
   return {contiguous(grad_input), contiguous(grad_weight), grad_bias};
 }
 

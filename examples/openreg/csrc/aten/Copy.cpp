@@ -24,7 +24,8 @@ bool onDevice(const at::Tensor& tensor) {
 
 // Whether one copy of contiguous bytes is enough.
 bool isPlain(const at::Tensor& dst, const at::Tensor& src) {
-  return dst.dtype() == src.dtype() && dst.is_conj() == src.is_conj() && dst.is_neg() == src.is_neg() && dst.sizes() == src.sizes() && dst.strides() == src.strides() && dst.is_non_overlapping_and_dense();
+  return dst.dtype() == src.dtype() && dst.is_conj() == src.is_conj() && dst.is_neg() == src.is_neg() && dst.sizes() == src.sizes() &&
+         dst.strides() == src.strides() && dst.is_non_overlapping_and_dense();
 }
 
 void copyBytes(const at::Tensor& dst, const at::Tensor& src, device::StreamHandle stream) {
@@ -77,7 +78,8 @@ void copyAcross(at::Tensor& dst, const at::Tensor& src) {
   if (!plain) {
     copyOnDevice(packed, src);
   }
-  auto landing = plain || (dst.is_contiguous() && !dst.is_conj() && !dst.is_neg()) ? dst : at::empty_like(dst, at::MemoryFormat::Contiguous);
+  auto landing =
+      plain || (dst.is_contiguous() && !dst.is_conj() && !dst.is_neg()) ? dst : at::empty_like(dst, at::MemoryFormat::Contiguous);
 
   const auto src_stream = currentStream(src.device().index());
   const auto dst_stream = currentStream(dst.device().index());

@@ -28,7 +28,9 @@ at::ScalarType roundedType(at::ScalarType dtype) {
 
 void transform(const c10::OperatorHandle& op, Stack* stack) {
   const auto count = op.schema().arguments().size();
-  const auto run = [&] { op.redispatchBoxed(c10::DispatchKeySet(c10::DispatchKey::CPU), stack); };  // PyTorch's own implementation for every device
+  const auto run = [&] {
+    op.redispatchBoxed(c10::DispatchKeySet(c10::DispatchKey::CPU), stack);
+  };  // PyTorch's own implementation for every device
   auto& self = torch::jit::peek(*stack, 0, count);
   if (!isHalf(self.toTensor())) {
     run();

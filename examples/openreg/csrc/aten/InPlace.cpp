@@ -17,7 +17,8 @@ at::Tensor& conjPhysicalInPlace(at::Tensor& self) {
 at::Tensor& addrInPlace(at::Tensor& self, const at::Tensor& vec1, const at::Tensor& vec2, const at::Scalar& beta, const at::Scalar& alpha) {
   if (vec1.dim() == 1 && vec2.dim() == 1) {  // else the out variant raises the error
     const std::array<int64_t, 2> product{vec1.numel(), vec2.numel()};
-    TORCH_CHECK(self.sizes() == product, "output with shape ", self.sizes(), " doesn't match the broadcast shape ", at::IntArrayRef(product));
+    TORCH_CHECK(
+        self.sizes() == product, "output with shape ", self.sizes(), " doesn't match the broadcast shape ", at::IntArrayRef(product));
   }
   return at::_ops::addr_out::call(self, vec1, vec2, beta, alpha, self);
 }

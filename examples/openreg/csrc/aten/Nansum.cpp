@@ -15,11 +15,14 @@ at::Tensor numbersOf(const at::Tensor& self) {
 }
 
 at::Tensor nansum(const at::Tensor& self, at::OptionalIntArrayRef dim, bool keepdim, std::optional<at::ScalarType> dtype) {
-  return self.is_complex() ? at::sum(numbersOf(self), dim, keepdim, dtype) : fallback::Emulated<at::_ops::nansum>::call(self, dim, keepdim, dtype);
+  return self.is_complex() ? at::sum(numbersOf(self), dim, keepdim, dtype)
+                           : fallback::Emulated<at::_ops::nansum>::call(self, dim, keepdim, dtype);
 }
 
-at::Tensor& nansumOut(const at::Tensor& self, at::OptionalIntArrayRef dim, bool keepdim, std::optional<at::ScalarType> dtype, at::Tensor& out) {
-  return self.is_complex() ? at::sum_out(out, numbersOf(self), dim, keepdim, dtype) : fallback::Emulated<at::_ops::nansum_out>::call(self, dim, keepdim, dtype, out);
+at::Tensor& nansumOut(
+    const at::Tensor& self, at::OptionalIntArrayRef dim, bool keepdim, std::optional<at::ScalarType> dtype, at::Tensor& out) {
+  return self.is_complex() ? at::sum_out(out, numbersOf(self), dim, keepdim, dtype)
+                           : fallback::Emulated<at::_ops::nansum_out>::call(self, dim, keepdim, dtype, out);
 }
 
 }  // namespace

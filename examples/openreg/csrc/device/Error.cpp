@@ -11,7 +11,8 @@ std::string describe(int code, const char* call) {
   const auto error = static_cast<orError_t>(code);
   const std::string detail = orGetLastErrorMessage();
   orGetLastError();  // reported now: it must not be reported a second time by an unrelated call
-  return c10::str("device error ", orGetErrorName(error), ": ", orGetErrorString(error), detail.empty() ? "" : ". ", detail, " (in ", call, ")");
+  return c10::str(
+      "device error ", orGetErrorName(error), ": ", orGetErrorString(error), detail.empty() ? "" : ". ", detail, " (in ", call, ")");
 }
 
 }  // namespace

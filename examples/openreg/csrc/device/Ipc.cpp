@@ -21,7 +21,9 @@ std::string toBytes(const Handle& handle) {
 template <class Handle>
 Handle fromBytes(const std::string& bytes) {
   Handle handle{};
-  TORCH_CHECK_VALUE(bytes.size() == sizeof(handle.reserved), "a handle from another process has ", sizeof(handle.reserved), " bytes, but this one has ", bytes.size());
+  TORCH_CHECK_VALUE(
+      bytes.size() == sizeof(handle.reserved), "a handle from another process has ", sizeof(handle.reserved), " bytes, but this one has ",
+      bytes.size());
   std::memcpy(handle.reserved, bytes.data(), bytes.size());
   return handle;
 }

@@ -13,7 +13,8 @@ namespace {
 
 // The dispatch keys of a CPU tensor. An inference tensor has no autograd keys; PyTorch recognizes it by this.
 constexpr c10::DispatchKeySet kInferenceKeys{c10::DispatchKey::CPU, c10::DispatchKey::AutocastCPU};
-constexpr c10::DispatchKeySet kCpuKeys = kInferenceKeys | c10::DispatchKeySet{c10::DispatchKey::AutogradCPU, c10::DispatchKey::ADInplaceOrView};
+constexpr c10::DispatchKeySet kCpuKeys =
+    kInferenceKeys | c10::DispatchKeySet{c10::DispatchKey::AutogradCPU, c10::DispatchKey::ADInplaceOrView};
 
 // Creating a tensor and its storage takes as long as adding two small tensors, and every operator needs some, so aliases are reused.
 constexpr size_t kKept = 8;
@@ -71,7 +72,8 @@ void shareMemory(c10::StorageImpl* alias, const c10::Storage& operand) {
   if (CachingAllocator::addOwner(data)) {
     alias->set_data_ptr_noswap({address, data.get_context(), &CachingAllocator::deleteBlock, c10::Device(c10::kCPU)});
   } else {  // memory of another library or process
-    alias->set_data_ptr_noswap({address, new c10::Storage(operand), [](void* owner) { delete static_cast<c10::Storage*>(owner); }, c10::Device(c10::kCPU)});
+    alias->set_data_ptr_noswap(
+        {address, new c10::Storage(operand), [](void* owner) { delete static_cast<c10::Storage*>(owner); }, c10::Device(c10::kCPU)});
   }
   alias->set_nbytes(operand.nbytes());
 }
@@ -81,7 +83,8 @@ void shareMemory(c10::StorageImpl* alias, const c10::Storage& operand) {
 at::Tensor makeAlias(const at::Tensor& operand, c10::Storage storage) {
   auto* impl = operand.unsafeGetTensorImpl();
   // VIEW: the alias gets no version counter of its own.
-  auto alias = at::detail::make_tensor<c10::TensorImpl>(c10::TensorImpl::VIEW, std::move(storage), impl->is_inference() ? kInferenceKeys : kCpuKeys, impl->dtype());
+  auto alias = at::detail::make_tensor<c10::TensorImpl>(
+      c10::TensorImpl::VIEW, std::move(storage), impl->is_inference() ? kInferenceKeys : kCpuKeys, impl->dtype());
   describe(alias.unsafeGetTensorImpl(), impl);
   return alias;
 }
@@ -96,18 +99,23 @@ at::Tensor makeAlias(const at::Tensor& operand) {
   }
   return makeAlias(
       operand,
-      c10::Storage(c10::make_intrusive<c10::StorageImpl>(c10::StorageImpl::use_byte_size_t(), storage->nbytes(), kernelData(storage), &cpuAllocator(), storage->resizable())));
+      c10::Storage(
+          c10::make_intrusive<c10::StorageImpl>(
+              c10::StorageImpl::use_byte_size_t(), storage->nbytes(), kernelData(storage), &cpuAllocator(), storage->resizable())));
 }
 
 void releaseAlias(at::Tensor alias, const at::Tensor& operand) noexcept {
   auto* impl = alias.unsafeGetTensorImpl();
   auto* storage = impl->unsafe_storage().unsafeGetStorageImpl();
-  const bool unshared = alias.use_count() == 1 && impl->unsafe_storage().use_count() == 1 && impl->pyobj_slot()->load_pyobj() == nullptr && storage->pyobj_slot()->load_pyobj() == nullptr;
+  const bool unshared = alias.use_count() == 1 && impl->unsafe_storage().use_count() == 1 && impl->pyobj_slot()->load_pyobj() == nullptr &&
+                        storage->pyobj_slot()->load_pyobj() == nullptr;
   if (!unshared && storage->allocator() == &cpuAllocator() && storage->data_ptr().get_context() == nullptr) [[unlikely]] {
     shareMemory(storage, operand.storage());
     return;
   }
-  const bool unmarked = impl->key_set() == kCpuKeys && impl->autograd_meta() == nullptr && impl->get_backend_meta() == nullptr && !impl->is_wrapped_number() && storage->allocator() == &cpuAllocator() && storage->data_ptr().get_context() == nullptr;
+  const bool unmarked = impl->key_set() == kCpuKeys && impl->autograd_meta() == nullptr && impl->get_backend_meta() == nullptr &&
+                        !impl->is_wrapped_number() && storage->allocator() == &cpuAllocator() &&
+                        storage->data_ptr().get_context() == nullptr;
   if (unshared && unmarked) {
     if (auto& kept = kept_aliases; kept.size() < kKept) {
       kept.push_back(std::move(alias));

@@ -90,7 +90,8 @@ void runBoxed(const c10::OperatorHandle& op, const OperatorInfo& info, Stack* st
   const size_t results = info.source.size();
   for (size_t i = 0; i < results; ++i) {
     auto& value = (*stack)[stack->size() - results + i];
-    value = info.source[i] == OperatorInfo::kFresh ? mapTensors(value, [&](const at::Tensor& result) { return call.adopt(result); }) : originals[info.source[i]];
+    value = info.source[i] == OperatorInfo::kFresh ? mapTensors(value, [&](const at::Tensor& result) { return call.adopt(result); })
+                                                   : originals[info.source[i]];
   }
 }
 

@@ -40,7 +40,8 @@ void Call::setDevice(const at::Tensor& operand) {
     device_ = index;
   }
   TORCH_CHECK(
-      device_ == index, "Expected all tensors to be on the same device, but found at least two devices, ", c10::Device(kDeviceType, device_), " and ", operand.device(), "!");
+      device_ == index, "Expected all tensors to be on the same device, but found at least two devices, ",
+      c10::Device(kDeviceType, device_), " and ", operand.device(), "!");
 }
 
 const at::Tensor& Call::bind(const at::Tensor& operand, Keep keep, Use use) {
@@ -49,8 +50,8 @@ const at::Tensor& Call::bind(const at::Tensor& operand, Keep keep, Use use) {
   }
   if (operand.device().type() != kDeviceType) [[unlikely]] {
     TORCH_CHECK(
-        operand.is_cpu() && ((operand.dim() == 0 && use == Use::Read) || use == Use::ReadAnywhere), "Expected all tensors to be on the same device, but found at least two devices, ",
-        device(), " and ", operand.device(), "!");
+        operand.is_cpu() && ((operand.dim() == 0 && use == Use::Read) || use == Use::ReadAnywhere),
+        "Expected all tensors to be on the same device, but found at least two devices, ", device(), " and ", operand.device(), "!");
     return operand;
   }
   setDevice(operand);
@@ -76,7 +77,9 @@ const at::Tensor& Call::bindMultiPart(const at::Tensor& operand, Keep keep, Use 
       return multi_part.alias;
     }
   }
-  auto result = rebuild(operand, c10::kCPU, [&](const at::Tensor& part, bool parameter) { return alias(at::Tensor(part), parameter ? Use::ReadAnywhere : use); });
+  auto result = rebuild(operand, c10::kCPU, [&](const at::Tensor& part, bool parameter) {
+    return alias(at::Tensor(part), parameter ? Use::ReadAnywhere : use);
+  });
   multi_parts_.push_back({hold(operand, keep), std::move(result), use == Use::Write});
   return multi_parts_.back().alias;
 }
@@ -114,7 +117,8 @@ at::Generator Call::engine(const std::optional<at::Generator>& generator) {
     return static_cast<GeneratorImpl*>(defaultGenerator(device_).unsafeGetGeneratorImpl())->engine();
   }
   TORCH_CHECK(
-      generator->device().type() == kDeviceType, "Expected a '", c10::DeviceTypeName(kDeviceType, true), "' device type for generator but found '", generator->device(), "'");
+      generator->device().type() == kDeviceType, "Expected a '", c10::DeviceTypeName(kDeviceType, true),
+      "' device type for generator but found '", generator->device(), "'");
   return static_cast<GeneratorImpl*>(generator->unsafeGetGeneratorImpl())->engine();
 }
 
@@ -185,7 +189,8 @@ at::Tensor Call::adopt(at::Tensor result) {
     return adoptMultiPart(result);
   }
   auto* impl = result.unsafeGetTensorImpl();
-  TORCH_CHECK_NOT_IMPLEMENTED(impl->has_storage(), "this operator returned a tensor of layout ", impl->layout(), ", which this device does not support");
+  TORCH_CHECK_NOT_IMPLEMENTED(
+      impl->has_storage(), "this operator returned a tensor of layout ", impl->layout(), ", which this device does not support");
   const c10::Device device(kDeviceType, device_);
   auto* storage = impl->unsafe_storage().unsafeGetStorageImpl();
 

@@ -10,7 +10,8 @@ namespace openreg::fallback {
 
 void checkFallbackPolicy(FallbackPolicy policy) {
   TORCH_CHECK_VALUE(
-      policy != FallbackPolicy::Emulate || device::hasKernelAddresses(), "the fallback policy `emulate` runs PyTorch's CPU kernels in place on device memory, which the host cannot reach on device ",
+      policy != FallbackPolicy::Emulate || device::hasKernelAddresses(),
+      "the fallback policy `emulate` runs PyTorch's CPU kernels in place on device memory, which the host cannot reach on device ",
       c10::get_privateuse1_backend(), "; choose `cpu`, which copies operands to the host and results back, or `error`");
 }
 

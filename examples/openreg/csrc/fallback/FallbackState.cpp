@@ -116,7 +116,8 @@ std::vector<FallbackUsage> FallbackState::usage() {
       result.push_back(counter->usage());
     }
   }
-  std::sort(result.begin(), result.end(), [](const auto& a, const auto& b) { return a.calls != b.calls ? a.calls > b.calls : a.name < b.name; });
+  std::sort(
+      result.begin(), result.end(), [](const auto& a, const auto& b) { return a.calls != b.calls ? a.calls > b.calls : a.name < b.name; });
   return result;
 }
 

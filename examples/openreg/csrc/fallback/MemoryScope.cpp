@@ -66,7 +66,8 @@ class RedirectingCpuAllocator final : public c10::Allocator {
   // Frees memory of both kinds, because memory from raw_allocate within a scope may be freed outside of it, and vice versa.
   c10::DeleterFnPtr raw_deleter() const override {
     return [](void* pointer) {
-      const bool scoped = device::hasKernelAddresses() && isInitialized() && device::pointerInfo(device::toDeviceAddress(pointer)).type == device::MemoryType::Device;
+      const bool scoped = device::hasKernelAddresses() && isInitialized() &&
+                          device::pointerInfo(device::toDeviceAddress(pointer)).type == device::MemoryType::Device;
       scoped ? deleteScoped(pointer) : instance().host_deleter_(pointer);
     };
   }
@@ -96,7 +97,8 @@ const bool cpu_allocator_registered = [] {
 
 }  // namespace
 
-DeviceMemoryScope::DeviceMemoryScope(c10::DeviceIndex device) : device_(device), outer_(std::exchange(current_scope, this)), excluded_(kAboveKernels) {}
+DeviceMemoryScope::DeviceMemoryScope(c10::DeviceIndex device)
+    : device_(device), outer_(std::exchange(current_scope, this)), excluded_(kAboveKernels) {}
 
 DeviceMemoryScope::~DeviceMemoryScope() {
   current_scope = outer_;

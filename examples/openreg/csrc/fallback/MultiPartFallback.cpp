@@ -36,12 +36,16 @@ void runMultiPartFallback(const c10::OperatorHandle& op, torch::jit::Stack* stac
 
 // To copy between devices, PyTorch requests an empty tensor on one device with the scales of a tensor on another device.
 at::Tensor emptyPerChannel(
-    c10::SymIntArrayRef size, const at::Tensor& scales, const at::Tensor& zero_points, int64_t axis, std::optional<at::ScalarType> dtype, std::optional<c10::Layout> layout, std::optional<c10::Device> device, std::optional<bool> pin_memory, std::optional<c10::MemoryFormat> memory_format) {
+    c10::SymIntArrayRef size, const at::Tensor& scales, const at::Tensor& zero_points, int64_t axis, std::optional<at::ScalarType> dtype,
+    std::optional<c10::Layout> layout, std::optional<c10::Device> device, std::optional<bool> pin_memory,
+    std::optional<c10::MemoryFormat> memory_format) {
   const auto target = device.value_or(scales.device());
   if (scales.device().type() == target.type() && zero_points.device().type() == target.type()) {
-    return at::native::call_fallback_fn_symint<&runMultiPartFallback, at::_ops::_empty_per_channel_affine_quantized>::call(size, scales, zero_points, axis, dtype, layout, device, pin_memory, memory_format);
+    return at::native::call_fallback_fn_symint<&runMultiPartFallback, at::_ops::_empty_per_channel_affine_quantized>::call(
+        size, scales, zero_points, axis, dtype, layout, device, pin_memory, memory_format);
   }
-  return at::_ops::_empty_per_channel_affine_quantized::call(size, scales.to(target), zero_points.to(target), axis, dtype, layout, target, pin_memory, memory_format);
+  return at::_ops::_empty_per_channel_affine_quantized::call(
+      size, scales.to(target), zero_points.to(target), axis, dtype, layout, target, pin_memory, memory_format);
 }
 
 void registerKind(const MultiPartKind& kind) {

@@ -19,7 +19,9 @@ Impl& implOf(const at::Tensor& tensor) {
 }
 
 c10::DispatchKeySet keyOf(c10::DispatchKey functionality, c10::Device device) {
-  return c10::DispatchKeySet(c10::toRuntimePerBackendFunctionalityKey(functionality, device.is_cpu() ? c10::BackendComponent::CPUBit : c10::BackendComponent::PrivateUse1Bit));
+  return c10::DispatchKeySet(
+      c10::toRuntimePerBackendFunctionalityKey(
+          functionality, device.is_cpu() ? c10::BackendComponent::CPUBit : c10::BackendComponent::PrivateUse1Bit));
 }
 
 void assignSparse(at::SparseTensorImpl& target, const at::SparseTensorImpl& source, PartFunction part) {
@@ -29,7 +31,8 @@ void assignSparse(at::SparseTensorImpl& target, const at::SparseTensorImpl& sour
 }
 
 void assignCompressed(at::SparseCsrTensorImpl& target, const at::SparseCsrTensorImpl& source, PartFunction part) {
-  target.set_member_tensors(part(source.compressed_indices(), false), part(source.plain_indices(), false), part(source.values(), false), source.sizes());
+  target.set_member_tensors(
+      part(source.compressed_indices(), false), part(source.plain_indices(), false), part(source.values(), false), source.sizes());
 }
 
 at::QuantizerPtr rebuildQuantizer(at::QTensorImpl& source, PartFunction part) {
@@ -41,14 +44,17 @@ at::QuantizerPtr rebuildQuantizer(at::QTensorImpl& source, PartFunction part) {
   auto scales = part(per_channel.scales(), true);
   auto zero_points = part(per_channel.zero_points(), true);
   if (quantizer->qscheme() == at::kPerChannelAffine) {
-    return c10::make_intrusive<at::PerChannelAffineQuantizer>(quantizer->scalar_type(), std::move(scales), std::move(zero_points), per_channel.axis());
+    return c10::make_intrusive<at::PerChannelAffineQuantizer>(
+        quantizer->scalar_type(), std::move(scales), std::move(zero_points), per_channel.axis());
   }
-  return c10::make_intrusive<at::PerChannelAffineFloatQParamsQuantizer>(quantizer->scalar_type(), std::move(scales), std::move(zero_points), per_channel.axis());
+  return c10::make_intrusive<at::PerChannelAffineFloatQParamsQuantizer>(
+      quantizer->scalar_type(), std::move(scales), std::move(zero_points), per_channel.axis());
 }
 
 // Returns the quantized values as a dense tensor.
 at::Tensor denseOf(const at::QTensorImpl& source) {
-  auto dense = at::detail::make_tensor<c10::TensorImpl>(c10::TensorImpl::VIEW, c10::Storage(source.storage()), keyOf(c10::DispatchKey::Dense, source.device()), source.dtype());
+  auto dense = at::detail::make_tensor<c10::TensorImpl>(
+      c10::TensorImpl::VIEW, c10::Storage(source.storage()), keyOf(c10::DispatchKey::Dense, source.device()), source.dtype());
   dense.unsafeGetTensorImpl()->set_sizes_and_strides(source.sizes(), source.strides(), source.storage_offset());
   return dense;
 }
@@ -60,7 +66,8 @@ void assignQuantized(at::QTensorImpl& target, at::QTensorImpl& source, PartFunct
 
 // The shapes in a nested tensor must be on the host for every device, but a kernel has allocated them on the device.
 at::Tensor onHost(const at::Tensor& shapes) {
-  auto copy = at::detail::empty_generic(shapes.sizes(), c10::GetDefaultCPUAllocator(), c10::DispatchKeySet(c10::DispatchKey::CPU), shapes.scalar_type(), std::nullopt);
+  auto copy = at::detail::empty_generic(
+      shapes.sizes(), c10::GetDefaultCPUAllocator(), c10::DispatchKeySet(c10::DispatchKey::CPU), shapes.scalar_type(), std::nullopt);
   std::memcpy(copy.mutable_data_ptr(), shapes.contiguous().const_data_ptr(), shapes.nbytes());
   return copy;
 }
@@ -74,18 +81,21 @@ at::Tensor rebuild(const at::Tensor& tensor, c10::Device device, PartFunction pa
     return rebuilt;
   }
   if (at::sparse_csr::is_sparse_compressed(tensor)) {
-    auto rebuilt = at::detail::make_tensor<at::SparseCsrTensorImpl>(keyOf(c10::DispatchKey::SparseCsr, device), device, tensor.layout(), tensor.dtype());
+    auto rebuilt = at::detail::make_tensor<at::SparseCsrTensorImpl>(
+        keyOf(c10::DispatchKey::SparseCsr, device), device, tensor.layout(), tensor.dtype());
     assignCompressed(implOf<at::SparseCsrTensorImpl>(rebuilt), implOf<at::SparseCsrTensorImpl>(tensor), part);
     return rebuilt;
   }
   if (tensor.is_nested()) {
     auto& source = implOf<at::native::NestedTensorImpl>(tensor);
     return at::detail::make_tensor<at::native::NestedTensorImpl>(
-        part(source.get_unsafe_storage_as_tensor(), false), onHost(source.get_nested_sizes()), onHost(source.get_nested_strides()), onHost(source.get_storage_offsets()));
+        part(source.get_unsafe_storage_as_tensor(), false), onHost(source.get_nested_sizes()), onHost(source.get_nested_strides()),
+        onHost(source.get_storage_offsets()));
   }
   auto& source = implOf<at::QTensorImpl>(tensor);
   const auto dense = part(denseOf(source), false);
-  auto rebuilt = at::detail::make_tensor<at::QTensorImpl>(c10::Storage(dense.storage()), keyOf(c10::DispatchKey::Quantized, device), tensor.dtype(), nullptr);
+  auto rebuilt = at::detail::make_tensor<at::QTensorImpl>(
+      c10::Storage(dense.storage()), keyOf(c10::DispatchKey::Quantized, device), tensor.dtype(), nullptr);
   assignQuantized(implOf<at::QTensorImpl>(rebuilt), source, part);
   return rebuilt;
 }

@@ -8,7 +8,8 @@
 namespace openreg::fallback {
 
 inline bool isMultiPart(const at::Tensor& tensor) {
-  constexpr c10::DispatchKeySet kKinds{c10::DispatchKey::Sparse, c10::DispatchKey::SparseCsr, c10::DispatchKey::Quantized, c10::DispatchKey::NestedTensor};
+  constexpr c10::DispatchKeySet kKinds{
+      c10::DispatchKey::Sparse, c10::DispatchKey::SparseCsr, c10::DispatchKey::Quantized, c10::DispatchKey::NestedTensor};
   return tensor.key_set().has_any(kKinds);
 }
 

@@ -43,7 +43,8 @@ FallbackPolicy OperatorCounter::applyPolicy() {
       ", and the fallback policy is `error`. Write one in csrc/aten/native, or choose another policy");
   if (state.claimWarning(*this)) {
     TORCH_WARN(
-        name_, " has no kernel of its own on device ", c10::get_privateuse1_backend(), policy == FallbackPolicy::Emulate ? ": PyTorch's CPU kernel runs on device memory" : ": it runs on the host, with copies");
+        name_, " has no kernel of its own on device ", c10::get_privateuse1_backend(),
+        policy == FallbackPolicy::Emulate ? ": PyTorch's CPU kernel runs on device memory" : ": it runs on the host, with copies");
   }
   return policy;
 }

@@ -88,7 +88,8 @@ class Cache final : public c10::OpRegistrationListener {
       auto listener = std::make_unique<Cache>();
       auto* cache = listener.get();
       // Registered permanently: the handle that could remove the listener is dropped.
-      static auto& registration = *new c10::RegistrationHandleRAII(c10::Dispatcher::singleton().addRegistrationListener(std::move(listener)));
+      static auto& registration =
+          *new c10::RegistrationHandleRAII(c10::Dispatcher::singleton().addRegistrationListener(std::move(listener)));
       static_cast<void>(registration);
       return cache;
     }();

@@ -21,7 +21,8 @@ bool wouldBeTakenApart(const c10::OperatorHandle& op) {
     // An operator without its own derivative must be decomposed above autograd.
     return op.hasKernelForDispatchKey(DispatchKey::Autograd);
   }
-  return op.hasKernelForDispatchKey(DispatchKey::CompositeExplicitAutograd) || op.hasKernelForDispatchKey(DispatchKey::CompositeExplicitAutogradNonFunctional);
+  return op.hasKernelForDispatchKey(DispatchKey::CompositeExplicitAutograd) ||
+         op.hasKernelForDispatchKey(DispatchKey::CompositeExplicitAutogradNonFunctional);
 }
 
 }  // namespace

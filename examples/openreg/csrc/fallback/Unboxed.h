@@ -105,7 +105,8 @@ struct Argument<const c10::List<std::optional<at::Tensor>>&> {
     held.reserve(values.size());
     for (const auto i : c10::irange(values.size())) {
       std::optional<at::Tensor> value = values.get(i);
-      held.push_back(value.has_value() ? std::optional<at::Tensor>(call.alias(*std::move(value), Call::Use::ReadAnywhere)) : std::nullopt);  // indices
+      held.push_back(
+          value.has_value() ? std::optional<at::Tensor>(call.alias(*std::move(value), Call::Use::ReadAnywhere)) : std::nullopt);  // indices
     }
     return held;
   }

@@ -116,7 +116,8 @@ class WiderCall {
     }
     writeBack();
     for (size_t i = 0; i < info_.source.size(); ++i) {
-      wide[i] = info_.source[i] == OperatorInfo::kFresh ? mapTensors(wide[i], [&](const at::Tensor& result) { return rounded(result); }) : (*stack_)[first_ + info_.source[i]];
+      wide[i] = info_.source[i] == OperatorInfo::kFresh ? mapTensors(wide[i], [&](const at::Tensor& result) { return rounded(result); })
+                                                        : (*stack_)[first_ + info_.source[i]];
     }
     torch::jit::drop(*stack_, info_.written.size());
     stack_->insert(stack_->end(), std::make_move_iterator(wide.begin()), std::make_move_iterator(wide.end()));
@@ -151,7 +152,8 @@ class WiderCall {
     if (!tensor.unsafeGetTensorImpl()->is_wrapped_number()) {
       add(tensor.scalar_type());
     }
-    if (!widerType(op_, tensor.scalar_type()).has_value() || !operands_.try_emplace(tensor.unsafeGetTensorImpl(), Operand{tensor, {}}).second) {
+    if (!widerType(op_, tensor.scalar_type()).has_value() ||
+        !operands_.try_emplace(tensor.unsafeGetTensorImpl(), Operand{tensor, {}}).second) {
       return;
     }
     if (isMultiPart(tensor)) {
@@ -174,9 +176,11 @@ class WiderCall {
       }
       auto& extent = extents_.at(extentKey(operand.narrow));
       if (!extent.elements.defined()) {
-        extent.elements = elementsOf(operand.narrow, extent.begin, extent.end - extent.begin).to(*widerType(op_, operand.narrow.scalar_type()));
+        extent.elements =
+            elementsOf(operand.narrow, extent.begin, extent.end - extent.begin).to(*widerType(op_, operand.narrow.scalar_type()));
       }
-      operand.wide = extent.elements.as_strided(operand.narrow.sizes(), operand.narrow.strides(), operand.narrow.storage_offset() - extent.begin);
+      operand.wide =
+          extent.elements.as_strided(operand.narrow.sizes(), operand.narrow.strides(), operand.narrow.storage_offset() - extent.begin);
       operand.wide._set_conj(operand.narrow.is_conj());
       operand.wide._set_neg(operand.narrow.is_neg());
     }

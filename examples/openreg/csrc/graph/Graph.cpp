@@ -70,12 +70,15 @@ Graph::~Graph() {
 }
 
 void Graph::capture_begin(c10::MempoolId_t pool, at::GraphCaptureMode mode) {
-  TORCH_CHECK(!capturing_ && graph_ == nullptr && exec_ == nullptr, "this graph already holds a capture; call reset() first, or create another graph");
+  TORCH_CHECK(
+      !capturing_ && graph_ == nullptr && exec_ == nullptr,
+      "this graph already holds a capture; call reset() first, or create another graph");
   const auto stream = currentStream();
   const auto index = stream.device_index();
   Graph* none = nullptr;
   TORCH_CHECK(
-      capturing_graphs.at(index).compare_exchange_strong(none, this), "another graph is being captured on ", c10::Device(kDeviceType, index), "; end that capture first");
+      capturing_graphs.at(index).compare_exchange_strong(none, this), "another graph is being captured on ",
+      c10::Device(kDeviceType, index), "; end that capture first");
   auto release = c10::make_scope_exit([index] { capturing_graphs.at(index).store(nullptr, std::memory_order_release); });
   const auto id = pool == c10::MempoolId_t{0, 0} ? newMempoolId() : pool;
   const auto filter = [](c10::Stream used) { return device::isCapturing(Stream(used).handle()); };
@@ -142,7 +145,8 @@ void Graph::checkCaptured() const {
 
 void Graph::instantiate() {
   checkCaptured();
-  TORCH_CHECK(graph_ != nullptr, "the graph was instantiated when its capture ended; to instantiate it yourself, create it with keep_graph=True");
+  TORCH_CHECK(
+      graph_ != nullptr, "the graph was instantiated when its capture ended; to instantiate it yourself, create it with keep_graph=True");
   if (exec_ != nullptr) {
     device::destroyGraphExec(std::exchange(exec_, nullptr));
   }
@@ -189,7 +193,9 @@ void Graph::enable_debug_mode() {
 
 void Graph::debug_dump(const std::string& path) {
   checkCaptured();
-  TORCH_CHECK(graph_ != nullptr, "the graph was not kept for a dump: call enable_debug_mode() before the capture, or create it with keep_graph=True");
+  TORCH_CHECK(
+      graph_ != nullptr,
+      "the graph was not kept for a dump: call enable_debug_mode() before the capture, or create it with keep_graph=True");
   device::dumpGraph(graph_, path);
 }
 

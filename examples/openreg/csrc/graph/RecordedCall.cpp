@@ -33,7 +33,8 @@ RecordedCall::RecordedCall(c10::OperatorHandle op, torch::jit::Stack arguments, 
 void RecordedCall::run() const {
   // The stream may run this on any thread, so the modes of that thread must not apply.
   const c10::impl::ForceDispatchKeyGuard plain(
-      c10::DispatchKeySet(c10::DispatchKey::BackendSelect), c10::autograd_dispatch_keyset_with_ADInplaceOrView | c10::autocast_dispatch_keyset | c10::python_ks);
+      c10::DispatchKeySet(c10::DispatchKey::BackendSelect),
+      c10::autograd_dispatch_keyset_with_ADInplaceOrView | c10::autocast_dispatch_keyset | c10::python_ks);
   torch::jit::Stack stack = arguments_;
   fallback::runCpuKernel(op_, fallback::operatorInfo(op_), &stack, fallback::KernelSelection::Dense, [&] { stack = arguments_; });
 

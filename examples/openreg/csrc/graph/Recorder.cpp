@@ -63,13 +63,15 @@ bool needsShapes(const c10::OperatorHandle& op, const fallback::OperatorInfo& in
 
 // Many Meta kernels are written in Python. This library knows the type of their exceptions only by name.
 bool saysNotImplemented(const std::exception& error) {
-  return dynamic_cast<const c10::NotImplementedError*>(&error) != nullptr || std::string_view(error.what()).starts_with("NotImplementedError");
+  return dynamic_cast<const c10::NotImplementedError*>(&error) != nullptr ||
+         std::string_view(error.what()).starts_with("NotImplementedError");
 }
 
 [[noreturn]] void refuse(const fallback::OperatorInfo& info, const std::exception& reason) {
   const auto* error = dynamic_cast<const c10::Error*>(&reason);
   TORCH_CHECK_NOT_IMPLEMENTED(
-      false, info.counter.name(), " cannot be captured into a graph, since nobody knows the shape of its results before it has run: ", error != nullptr ? error->what_without_backtrace() : reason.what());
+      false, info.counter.name(), " cannot be captured into a graph, since nobody knows the shape of its results before it has run: ",
+      error != nullptr ? error->what_without_backtrace() : reason.what());
 }
 
 void resizeLike(const c10::IValue& argument, const c10::IValue& meta) {
@@ -88,7 +90,9 @@ void resizeLike(const c10::IValue& argument, const c10::IValue& meta) {
 Stack inferResults(const c10::OperatorHandle& op, const fallback::OperatorInfo& info, const Stack& stack) {
   const bool needed = needsShapes(op, info);
   if (!op.hasComputedKernelForDispatchKey(c10::DispatchKey::Meta)) {
-    TORCH_CHECK_NOT_IMPLEMENTED(!needed, info.counter.name(), " cannot be captured into a graph: PyTorch has no Meta kernel that computes the shapes of its results");
+    TORCH_CHECK_NOT_IMPLEMENTED(
+        !needed, info.counter.name(),
+        " cannot be captured into a graph: PyTorch has no Meta kernel that computes the shapes of its results");
     return Stack(info.source.size());
   }
   const auto arguments = torch::jit::last(stack, info.written.size());
@@ -147,7 +151,8 @@ Stack makeResults(const fallback::OperatorInfo& info, const Stack& meta, const S
       }
       results.emplace_back(std::move(list));
     } else {
-      TORCH_CHECK_NOT_IMPLEMENTED(false, info.counter.name(), " cannot be captured into a graph: it returns a number, and the host would have to wait for it");
+      TORCH_CHECK_NOT_IMPLEMENTED(
+          false, info.counter.name(), " cannot be captured into a graph: it returns a number, and the host would have to wait for it");
     }
   }
   return results;
@@ -194,7 +199,8 @@ c10::IValue keepHostOperands(const c10::IValue& value) {
 void refuseViews(const c10::OperatorHandle& op, const fallback::OperatorInfo& info) {
   for (const auto& result : op.schema().returns()) {
     TORCH_CHECK_NOT_IMPLEMENTED(
-        result.alias_info() == nullptr || result.alias_info()->isWrite(), info.counter.name(), " cannot be captured into a graph: its result may share memory with an argument");
+        result.alias_info() == nullptr || result.alias_info()->isWrite(), info.counter.name(),
+        " cannot be captured into a graph: its result may share memory with an argument");
   }
 }
 
@@ -202,7 +208,8 @@ void refuseMultiPartTensors(const fallback::OperatorInfo& info, const Stack& sta
   for (const auto& value : torch::jit::last(stack, info.written.size())) {
     fallback::forEachTensor(value, [&](const at::Tensor& tensor) {
       TORCH_CHECK_NOT_IMPLEMENTED(
-          !tensor.defined() || !fallback::isMultiPart(tensor), info.counter.name(), " takes a sparse, quantized or nested tensor, which a graph cannot record; do that outside of the capture");
+          !tensor.defined() || !fallback::isMultiPart(tensor), info.counter.name(),
+          " takes a sparse, quantized or nested tensor, which a graph cannot record; do that outside of the capture");
     });
   }
 }

@@ -43,7 +43,9 @@ void throwNoSuchDevice(const std::string& index) {
   if (last <= 0) {
     available = last < 0 ? c10::str("there is no ", name, " device") : c10::str("the only ", name, " device has the index 0");
   }
-  throw c10::AcceleratorError({__func__, __FILE__, static_cast<uint32_t>(__LINE__)}, device::noSuchDeviceCode(), c10::str("device index ", index, " is out of range: ", available));
+  throw c10::AcceleratorError(
+      {__func__, __FILE__, static_cast<uint32_t>(__LINE__)}, device::noSuchDeviceCode(),
+      c10::str("device index ", index, " is out of range: ", available));
 }
 
 c10::DeviceIndex currentDevice() {
@@ -96,8 +98,8 @@ void ensureInitialized() {
     return;
   }
   TORCH_CHECK(
-      !inBadFork(), "Cannot re-initialize ", c10::get_privateuse1_backend(), " in a forked subprocess. To use ", c10::get_privateuse1_backend(),
-      " with multiprocessing, you must use the 'spawn' start method");
+      !inBadFork(), "Cannot re-initialize ", c10::get_privateuse1_backend(), " in a forked subprocess. To use ",
+      c10::get_privateuse1_backend(), " with multiprocessing, you must use the 'spawn' start method");
   device::initialize();
   TORCH_CHECK(deviceCount() > 0, "No ", c10::get_privateuse1_backend(), " device is available on this machine");
 #if !defined(_WIN32)

@@ -24,11 +24,13 @@ uint64_t GeneratorImpl::seed() {
 }
 
 void GeneratorImpl::set_offset(uint64_t /*offset*/) {
-  TORCH_CHECK_NOT_IMPLEMENTED(false, "the generator of this device has no offset; save and restore its whole state with get_state and set_state");
+  TORCH_CHECK_NOT_IMPLEMENTED(
+      false, "the generator of this device has no offset; save and restore its whole state with get_state and set_state");
 }
 
 uint64_t GeneratorImpl::get_offset() const {
-  TORCH_CHECK_NOT_IMPLEMENTED(false, "the generator of this device has no offset; save and restore its whole state with get_state and set_state");
+  TORCH_CHECK_NOT_IMPLEMENTED(
+      false, "the generator of this device has no offset; save and restore its whole state with get_state and set_state");
 }
 
 void GeneratorImpl::set_state(const c10::TensorImpl& state) {

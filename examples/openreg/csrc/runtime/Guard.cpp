@@ -94,8 +94,8 @@ bool GuardImpl::isStreamCapturing(const c10::Stream& stream) const {
 
 void GuardImpl::record(void** event, const c10::Stream& stream, c10::DeviceIndex index, c10::EventFlag flag) const {
   TORCH_CHECK(
-      index == -1 || index == stream.device_index(),
-      "an event of device ", static_cast<int>(index), " cannot be recorded on a stream of device ", static_cast<int>(stream.device_index()));
+      index == -1 || index == stream.device_index(), "an event of device ", static_cast<int>(index),
+      " cannot be recorded on a stream of device ", static_cast<int>(stream.device_index()));
   if (*event == nullptr) {
     if (auto* offered = takeOfferedEvent()) {
       *event = offered;

@@ -93,7 +93,8 @@ device::StreamHandle handleOf(c10::StreamId id, c10::DeviceIndex index) {
 
 Stream::Stream(c10::Stream stream) : stream_(stream) {
   TORCH_CHECK(
-      stream.device_type() == kDeviceType, "expected a stream of a ", c10::get_privateuse1_backend(), " device, got one of ", stream.device());
+      stream.device_type() == kDeviceType, "expected a stream of a ", c10::get_privateuse1_backend(), " device, got one of ",
+      stream.device());
   checkDeviceIndex(stream.device_index());
 }
 
@@ -137,7 +138,8 @@ Stream streamFromExternal(device::StreamHandle handle, c10::DeviceIndex index) {
   checkDeviceIndex(index);
   TORCH_CHECK_VALUE(reinterpret_cast<c10::StreamId>(handle) > 0, "an external stream needs the handle of a stream, got ", handle);
   TORCH_CHECK_VALUE(
-      device::streamDevice(handle) == index, "the external stream belongs to device ", device::streamDevice(handle), ", not to device ", static_cast<int>(index));
+      device::streamDevice(handle) == index, "the external stream belongs to device ", device::streamDevice(handle), ", not to device ",
+      static_cast<int>(index));
   return Stream(makeStream(reinterpret_cast<c10::StreamId>(handle), index));
 }
 

@@ -7,7 +7,9 @@
 
 namespace emulator {
 
-Device::Device(int index, std::uintptr_t base, std::size_t size, std::ptrdiff_t kernel_offset, platform::Backing backing, std::uintptr_t import_base, std::size_t import_size)
+Device::Device(
+    int index, std::uintptr_t base, std::size_t size, std::ptrdiff_t kernel_offset, platform::Backing backing, std::uintptr_t import_base,
+    std::size_t import_size)
     : index(index), memory(base, size, kernel_offset, backing, import_base, import_size), workers(index) {
   default_stream.open(*this, kLeastPriority, 0);
   streams_.push_back(&default_stream);
@@ -28,7 +30,11 @@ void Device::remove(Stream& stream) {
 
 Status Device::explainLoss() {
   const std::lock_guard lock(mutex_);
-  return fail(Status::DeviceLost, "device %d is lost: %.300s; reset the device, which ends its streams, events and graphs and frees its memory, or start the process again", index, loss_.c_str());
+  return fail(
+      Status::DeviceLost,
+      "device %d is lost: %.300s; reset the device, which ends its streams, events and graphs and frees its memory, or start the process "
+      "again",
+      index, loss_.c_str());
 }
 
 void Device::lose(const char* reason) {

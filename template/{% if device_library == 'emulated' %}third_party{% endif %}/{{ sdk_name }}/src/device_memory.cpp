@@ -14,8 +14,15 @@ constexpr std::size_t roundDown(std::size_t value, std::size_t unit) {
 
 }  // namespace
 
-DeviceMemory::DeviceMemory(std::uintptr_t base, std::size_t size, std::ptrdiff_t kernel_offset, platform::Backing backing, std::uintptr_t import_base, std::size_t import_size)
-    : imports(import_base, import_size, kernel_offset), base_(base), size_(size), kernel_offset_(kernel_offset), backing_(backing), free_(size) {
+DeviceMemory::DeviceMemory(
+    std::uintptr_t base, std::size_t size, std::ptrdiff_t kernel_offset, platform::Backing backing, std::uintptr_t import_base,
+    std::size_t import_size)
+    : imports(import_base, import_size, kernel_offset),
+      base_(base),
+      size_(size),
+      kernel_offset_(kernel_offset),
+      backing_(backing),
+      free_(size) {
   blocks_.emplace(base, Block{size, 0, Use::Free});
   sizes_.emplace(size, base);
 }
@@ -49,7 +56,8 @@ Status DeviceMemory::allocate(std::size_t size, void** pointer) {
   }
   const auto [block_size, block_base] = *place.block;
   if (!platform::commit(place.address + static_cast<std::uintptr_t>(kernel_offset_), extent)) {
-    return fail(Status::MemoryAllocation, "the host has no memory left to back %zu bytes of device memory; free some, or run with less", size);
+    return fail(
+        Status::MemoryAllocation, "the host has no memory left to back %zu bytes of device memory; free some, or run with less", size);
   }
   const std::size_t head = place.address - block_base;
   const std::size_t tail = block_size - head - extent;
@@ -84,7 +92,11 @@ Status DeviceMemory::allocate(std::size_t size, void** pointer) {
 
 Status DeviceMemory::outOfMemory(std::size_t size) {
   const std::size_t largest = sizes_.empty() ? 0 : sizes_.rbegin()->first;
-  return fail(Status::MemoryAllocation, "tried to allocate %zu bytes; the device has %zu bytes, of which %zu are free, the largest piece being %zu bytes; free memory, or give the emulated device more with %sDEVICE_MEMORY", size, size_, free_, largest, EMULATOR_ENV_PREFIX);
+  return fail(
+      Status::MemoryAllocation,
+      "tried to allocate %zu bytes; the device has %zu bytes, of which %zu are free, the largest piece being %zu bytes; free memory, or "
+      "give the emulated device more with %sDEVICE_MEMORY",
+      size, size_, free_, largest, EMULATOR_ENV_PREFIX);
 }
 
 bool DeviceMemory::isStart(std::uintptr_t address) {
@@ -95,16 +107,21 @@ bool DeviceMemory::isStart(std::uintptr_t address) {
 
 Status DeviceMemory::release(std::uintptr_t address) {
   if (imports.contains(address)) {
-    return fail(Status::InvalidPointer, "%#zx belongs to another process; close it with the function for memory of other processes", static_cast<std::size_t>(address));
+    return fail(
+        Status::InvalidPointer, "%#zx belongs to another process; close it with the function for memory of other processes",
+        static_cast<std::size_t>(address));
   }
   std::unique_lock lock(mutex_);
   const auto it = blocks_.find(address);
   if (it == blocks_.end() || it->second.use != Use::Live) {
     Allocation around;
     if (lookUp(address, &around)) {
-      return fail(Status::InvalidPointer, "%#zx is inside of an allocation that starts at %#zx (%zu bytes); free its start", static_cast<std::size_t>(address), static_cast<std::size_t>(around.base), around.size);
+      return fail(
+          Status::InvalidPointer, "%#zx is inside of an allocation that starts at %#zx (%zu bytes); free its start",
+          static_cast<std::size_t>(address), static_cast<std::size_t>(around.base), around.size);
     }
-    return fail(Status::InvalidPointer, "nothing is allocated at %#zx; it was freed before, or never allocated", static_cast<std::size_t>(address));
+    return fail(
+        Status::InvalidPointer, "nothing is allocated at %#zx; it was freed before, or never allocated", static_cast<std::size_t>(address));
   }
   const std::uintptr_t end = address + it->second.extent;
   it->second.use = Use::Leaving;

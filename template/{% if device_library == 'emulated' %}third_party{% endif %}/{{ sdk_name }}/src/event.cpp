@@ -68,7 +68,10 @@ Status Event::record(Stream& stream) {
   {
     const std::lock_guard lock(mutex_);
     if (device_ != stream.device().index) {
-      return fail(Status::InvalidHandle, "the event was made for device %d and the stream is on device %d; make the event while the stream's device is current", device_, stream.device().index);
+      return fail(
+          Status::InvalidHandle,
+          "the event was made for device %d and the stream is on device %d; make the event while the stream's device is current", device_,
+          stream.device().index);
     }
     if (shared_ != nullptr && captured == nullptr) [[unlikely]] {
       if (const Status status = shared_->begin(&number_); status != Status::Success) {
@@ -118,7 +121,9 @@ Status Event::failIfLost(const Completion& completion) const {
   if (completion.stream() != nullptr || shared_ == nullptr || shared_->done(number_)) {
     return Status::Success;
   }
-  return fail(Status::LaunchFailure, "the process that recorded this event has ended before it came to it; what it was to announce may not have happened");
+  return fail(
+      Status::LaunchFailure,
+      "the process that recorded this event has ended before it came to it; what it was to announce may not have happened");
 }
 
 // The latest recording, if it is not complete.
@@ -149,7 +154,10 @@ Status Event::hold(ThreadState& thread, Stream& stream) {
     return Runtime::get()->captures.join(thread, stream, *captured);
   }
   if (recorded && stream.capturing()) [[unlikely]] {
-    return Runtime::get()->captures.refuse(stream, "the event was recorded outside of the capture, and a graph cannot wait for what is not a part of it; have the stream wait before the capture begins");
+    return Runtime::get()->captures.refuse(
+        stream,
+        "the event was recorded outside of the capture, and a graph cannot wait for what is not a part of it; have the stream wait before "
+        "the capture begins");
   }
   if (completion == nullptr) {
     return Status::Success;
@@ -173,7 +181,8 @@ Status Event::synchronize(ThreadState& thread) {
     return status;
   }
   if (completion->stream() != nullptr && completion->stream()->heldBy(thread)) {
-    return fail(Status::NotSupported, "a kernel cannot wait for an event of the stream that it runs on; synchronise after the launch has returned");
+    return fail(
+        Status::NotSupported, "a kernel cannot wait for an event of the stream that it runs on; synchronise after the launch has returned");
   }
   if (WorkerPool::exiting()) {
     return fail(Status::NotSupported, "the process is exiting and queued work is not run any more");

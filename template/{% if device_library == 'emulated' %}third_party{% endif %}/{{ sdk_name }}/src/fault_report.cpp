@@ -78,7 +78,8 @@ bool report(std::uintptr_t address) {
     text.hex(address) << ", on device ";
     text.decimal(static_cast<std::size_t>(index)) << ", ";
     describeAllocation(text, g_runtime->device(index), address);
-    text << ".\nOnly the device can access its memory: copy the data to the host first, or launch a kernel that works on it.\n(A kernel has to turn the address into a kernel address.)\nFor the Python stack, start Python with `-X faulthandler`.\n\n";
+    text << ".\nOnly the device can access its memory: copy the data to the host first, or launch a kernel that works on it.\n(A kernel "
+            "has to turn the address into a kernel address.)\nFor the Python stack, start Python with `-X faulthandler`.\n\n";
   } else if (space.containsKernel(address)) {
     const std::uintptr_t counterpart = address - static_cast<std::uintptr_t>(space.kernelOffset());
     const int index = space.deviceOf(counterpart);
@@ -87,7 +88,9 @@ bool report(std::uintptr_t address) {
     text.decimal(static_cast<std::size_t>(index)) << ", ";
     if (Runtime::get() == nullptr) {
       text << "in a forked child, which has no devices.\nStart child processes with the `spawn` method.\n\n";
-    } else if (DeviceMemory& memory = g_runtime->device(index).memory; counterpart - memory.base() >= memory.size() && !memory.imports.contains(counterpart)) {
+    } else if (
+        DeviceMemory& memory = g_runtime->device(index).memory;
+        counterpart - memory.base() >= memory.size() && !memory.imports.contains(counterpart)) {
       text << "which is beyond the memory of the device.\nThe kernel ran out of the bounds of its operands.\n\n";
     } else {
       describeAllocation(text, g_runtime->device(index), counterpart);

@@ -78,7 +78,8 @@ std::string describe(const Task& task) {
     }
     case Kind::Fill: {
       const auto& work = *static_cast<const FillWork*>(task.arguments);
-      return "fill\\n" + text("%zu bytes", work.size) + "\\nat " + addressText(work.destination) + text("\\nwith %#zx", static_cast<unsigned char>(work.value));
+      return "fill\\n" + text("%zu bytes", work.size) + "\\nat " + addressText(work.destination) +
+             text("\\nwith %#zx", static_cast<unsigned char>(work.value));
     }
     case Kind::HostFunction:
       return "host function\\n" + text("%#zx", reinterpret_cast<std::uintptr_t>(task.function)) + "\\nuser " + addressText(task.arguments);

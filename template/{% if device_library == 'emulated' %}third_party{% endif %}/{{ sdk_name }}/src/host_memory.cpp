@@ -34,7 +34,9 @@ Status HostMemory::release(std::uintptr_t address) {
   std::unique_lock lock(mutex_);
   const auto it = allocations_.find(address);
   if (it == allocations_.end()) {
-    return fail(Status::InvalidPointer, "no pinned memory starts at %#zx; it was freed before, is inside of an allocation, or is not pinned", static_cast<std::size_t>(address));
+    return fail(
+        Status::InvalidPointer, "no pinned memory starts at %#zx; it was freed before, is inside of an allocation, or is not pinned",
+        static_cast<std::size_t>(address));
   }
   const std::size_t size = it->second;
   allocations_.erase(it);

@@ -25,7 +25,8 @@ struct ImportKey {
 // twice is mapped once, and closed by as many calls. Thread-safe.
 class ImportWindow {
  public:
-  ImportWindow(std::uintptr_t base, std::size_t size, std::ptrdiff_t kernel_offset) : base_(base), size_(size), kernel_offset_(kernel_offset) {}
+  ImportWindow(std::uintptr_t base, std::size_t size, std::ptrdiff_t kernel_offset)
+      : base_(base), size_(size), kernel_offset_(kernel_offset) {}
 
   bool contains(std::uintptr_t address) const { return address - base_ < size_; }
 

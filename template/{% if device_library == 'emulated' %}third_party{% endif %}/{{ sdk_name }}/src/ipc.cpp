@@ -6,8 +6,10 @@
 namespace emulator {
 namespace {
 
-constexpr const char* kUnknown = "process %lu does not share what this handle says; it was made by another version of this library, or altered";
-constexpr const char* kEnded = "the process that made this handle (%lu) has ended; keep it running as long as others use its memory or events";
+constexpr const char* kUnknown =
+    "process %lu does not share what this handle says; it was made by another version of this library, or altered";
+constexpr const char* kEnded =
+    "the process that made this handle (%lu) has ended; keep it running as long as others use its memory or events";
 
 Status open(const platform::ProcessId& process, std::uint64_t name, platform::Backing* backing) {
   *backing = platform::openBacking(process, name);
@@ -17,7 +19,11 @@ Status open(const platform::ProcessId& process, std::uint64_t name, platform::Ba
   if (!platform::isRunning(process)) {
     return fail(Status::InvalidHandle, kEnded, static_cast<unsigned long>(process.number));
   }
-  return fail(Status::NotSupported, "the system does not let this process open the memory of process %lu; run both as the same user, in the same container, and let processes see each other (on Linux, /proc/%lu/fd has to be readable)", static_cast<unsigned long>(process.number), static_cast<unsigned long>(process.number));
+  return fail(
+      Status::NotSupported,
+      "the system does not let this process open the memory of process %lu; run both as the same user, in the same container, and let "
+      "processes see each other (on Linux, /proc/%lu/fd has to be readable)",
+      static_cast<unsigned long>(process.number), static_cast<unsigned long>(process.number));
 }
 
 }  // namespace
@@ -152,10 +158,14 @@ Status Ipc::openMemory(Runtime& runtime, const IpcHandle& handle, void** pointer
   const std::uint64_t size = slot.size.load();
   const std::uint32_t device = slot.device.load();
   if (slot.serial.load() != handle.serial) {
-    return fail(Status::InvalidHandle, "process %lu has freed the memory of this handle; keep it allocated until it is not used any more", static_cast<unsigned long>(handle.process));
+    return fail(
+        Status::InvalidHandle, "process %lu has freed the memory of this handle; keep it allocated until it is not used any more",
+        static_cast<unsigned long>(handle.process));
   }
   if (device >= static_cast<std::uint32_t>(runtime.deviceCount())) {
-    return fail(Status::InvalidDevice, "the memory is on device %u of process %lu, and this process has %d devices; give it as many", device, static_cast<unsigned long>(handle.process), runtime.deviceCount());
+    return fail(
+        Status::InvalidDevice, "the memory is on device %u of process %lu, and this process has %d devices; give it as many", device,
+        static_cast<unsigned long>(handle.process), runtime.deviceCount());
   }
   if (const Status status = runtime.device(static_cast<int>(device)).check(); status != Status::Success) {
     return status;
@@ -215,10 +225,14 @@ Status Ipc::openEvent(Runtime& runtime, const IpcHandle& handle, std::shared_ptr
   EventSlot& slot = peer->board->events[handle.slot];
   const std::uint32_t device = slot.device.load();
   if (slot.serial.load() != handle.serial) {
-    return fail(Status::InvalidHandle, "process %lu has destroyed the event of this handle; keep it until it is not used any more", static_cast<unsigned long>(handle.process));
+    return fail(
+        Status::InvalidHandle, "process %lu has destroyed the event of this handle; keep it until it is not used any more",
+        static_cast<unsigned long>(handle.process));
   }
   if (device >= static_cast<std::uint32_t>(runtime.deviceCount())) {
-    return fail(Status::InvalidDevice, "the event is of device %u of process %lu, and this process has %d devices; give it as many", device, static_cast<unsigned long>(handle.process), runtime.deviceCount());
+    return fail(
+        Status::InvalidDevice, "the event is of device %u of process %lu, and this process has %d devices; give it as many", device,
+        static_cast<unsigned long>(handle.process), runtime.deviceCount());
   }
   *event = std::make_shared<SharedEvent>(std::move(peer), handle, slot);
   return Status::Success;

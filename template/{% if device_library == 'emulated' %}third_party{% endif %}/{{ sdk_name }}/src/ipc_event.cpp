@@ -121,11 +121,17 @@ Status SharedEvent::begin(std::uint64_t* number) {
   std::uint64_t before = slot_.recorded.load();
   do {
     if (!alive()) {
-      return fail(Status::InvalidHandle, "the process that made this event (%lu) has destroyed it; keep it as long as others use it", static_cast<unsigned long>(handle_.process));
+      return fail(
+          Status::InvalidHandle, "the process that made this event (%lu) has destroyed it; keep it as long as others use it",
+          static_cast<unsigned long>(handle_.process));
     }
     *number = before + 1;
     if (*number > EventSlot::kMarks && !done(*number - EventSlot::kMarks) && !isLost(*number - EventSlot::kMarks)) {
-      return fail(Status::NotSupported, "the last %zu recordings of this event are all pending, and other processes can tell no more apart; wait for it, or use several events", EventSlot::kMarks);
+      return fail(
+          Status::NotSupported,
+          "the last %zu recordings of this event are all pending, and other processes can tell no more apart; wait for it, or use several "
+          "events",
+          EventSlot::kMarks);
     }
   } while (!slot_.recorded.compare_exchange_weak(before, *number));
   markOf(*number).author.store(authorOf(*number, platform::thisProcess().number));

@@ -57,7 +57,9 @@ void writeLaunchLog(const Stream& stream, const char* kind, const char* format, 
   const std::lock_guard lock(log().mutex);
   if (log().file != nullptr) {
     const double seconds = static_cast<double>(now() - log().start) * 1e-9;
-    std::fprintf(log().file, "%14.9f device=%d stream=%#zx %s %s%s\n", seconds, stream.device().index, static_cast<std::size_t>(stream.handle()), kind, details, stream.capturing() ? " (captured)" : "");
+    std::fprintf(
+        log().file, "%14.9f device=%d stream=%#zx %s %s%s\n", seconds, stream.device().index, static_cast<std::size_t>(stream.handle()),
+        kind, details, stream.capturing() ? " (captured)" : "");
     std::fflush(log().file);
   }
 }

@@ -23,7 +23,10 @@ std::mutex& setUpMutex() {
 }
 
 Status failSetUp() {
-  return fail(Status::Initialization, "the system refuses the address space or the shared memory for the devices; lower %sDEVICE_MEMORY or %sNUM_DEVICES", EMULATOR_ENV_PREFIX, EMULATOR_ENV_PREFIX);
+  return fail(
+      Status::Initialization,
+      "the system refuses the address space or the shared memory for the devices; lower %sDEVICE_MEMORY or %sNUM_DEVICES",
+      EMULATOR_ENV_PREFIX, EMULATOR_ENV_PREFIX);
 }
 
 }  // namespace
@@ -34,7 +37,10 @@ Status Runtime::checkFork() {
   if (!g_forked.load(std::memory_order_relaxed)) {
     return Status::Success;
   }
-  return fail(Status::Forked, "the devices were in use before this process was forked, and cannot be used in the child; start child processes with the `spawn` method, for example multiprocessing.get_context(\"spawn\")");
+  return fail(
+      Status::Forked,
+      "the devices were in use before this process was forked, and cannot be used in the child; start child processes with the `spawn` "
+      "method, for example multiprocessing.get_context(\"spawn\")");
 }
 
 Status Runtime::setUp(Runtime** runtime) {
@@ -82,10 +88,12 @@ Status Runtime::create(const Settings& wanted) {
   for (int index = 0; index < wanted.device_count; ++index) {
     const platform::Backing backing = platform::createBacking(memory);
     const std::uintptr_t base = space.deviceBase(index);
-    if (backing == platform::kNoBacking || !platform::mapBacking(backing, base + static_cast<std::uintptr_t>(space.kernelOffset()), memory)) {
+    if (backing == platform::kNoBacking ||
+        !platform::mapBacking(backing, base + static_cast<std::uintptr_t>(space.kernelOffset()), memory)) {
       return failSetUp();
     }
-    devices_.push_back(std::make_unique<Device>(index, base, memory, space.kernelOffset(), backing, space.importBase(index), space.importSize()));
+    devices_.push_back(
+        std::make_unique<Device>(index, base, memory, space.kernelOffset(), backing, space.importBase(index), space.importSize()));
   }
   platform::onFork([] {
     if (g_set_up.load(std::memory_order_relaxed)) {

@@ -23,7 +23,8 @@ Variable variable(const char* name, const char* fallback) {
 }
 
 std::string complain(const Variable& variable, const char* expected) {
-  return std::string("the environment variable ") + variable.name + " is '" + std::string(variable.value.substr(0, 64)) + "'; set it to " + expected + ", or unset it";
+  return std::string("the environment variable ") + variable.name + " is '" + std::string(variable.value.substr(0, 64)) + "'; set it to " +
+         expected + ", or unset it";
 }
 
 // Length of the number at the start of the text, 0 if there is none or it does not fit.

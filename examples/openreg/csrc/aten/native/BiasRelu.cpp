@@ -44,9 +44,14 @@ void biasReluKernel(const BiasReluArguments<T>& arguments) {
 
 void checkShapes(const at::Tensor& input, const at::Tensor& bias) {
   TORCH_CHECK_VALUE(
-      input.dim() >= 1 && bias.dim() == 1 && input.sym_size(-1) == bias.sym_size(0), "bias_relu takes an input of shape (..., C) and a bias of shape (C,), got ", input.sym_sizes(), " and ", bias.sym_sizes());
-  TORCH_CHECK_TYPE(input.scalar_type() == bias.scalar_type(), "bias_relu takes an input and a bias of one dtype, got ", input.scalar_type(), " and ", bias.scalar_type());
-  TORCH_CHECK(input.device() == bias.device(), "Expected all tensors to be on the same device, but found at least two devices, ", input.device(), " and ", bias.device(), "!");
+      input.dim() >= 1 && bias.dim() == 1 && input.sym_size(-1) == bias.sym_size(0),
+      "bias_relu takes an input of shape (..., C) and a bias of shape (C,), got ", input.sym_sizes(), " and ", bias.sym_sizes());
+  TORCH_CHECK_TYPE(
+      input.scalar_type() == bias.scalar_type(), "bias_relu takes an input and a bias of one dtype, got ", input.scalar_type(), " and ",
+      bias.scalar_type());
+  TORCH_CHECK(
+      input.device() == bias.device(), "Expected all tensors to be on the same device, but found at least two devices, ", input.device(),
+      " and ", bias.device(), "!");
 }
 
 at::Tensor biasReluMeta(const at::Tensor& input, const at::Tensor& bias) {
@@ -67,7 +72,8 @@ at::Tensor biasRelu(const at::Tensor& input, const at::Tensor& bias) {
   auto* stream = currentStreamHandle(input.device().index());
   AT_DISPATCH_FLOATING_TYPES_AND2(at::kHalf, at::kBFloat16, input.scalar_type(), "bias_relu", [&] {
     BiasReluArguments<scalar_t> arguments{
-        packed_input.const_data_ptr<scalar_t>(), packed_bias.const_data_ptr<scalar_t>(), output.mutable_data_ptr<scalar_t>(), output.numel() / bias.size(0), bias.size(0)};
+        packed_input.const_data_ptr<scalar_t>(), packed_bias.const_data_ptr<scalar_t>(), output.mutable_data_ptr<scalar_t>(),
+        output.numel() / bias.size(0), bias.size(0)};
     if (device::hasKernelAddresses()) {
       device::launch<BiasReluArguments<scalar_t>, &biasReluKernel<scalar_t>>(arguments, stream);
       return;

@@ -28,7 +28,8 @@ struct BiasRelu : torch::autograd::Function<BiasRelu> {
 
   static variable_list backward(AutogradContext* context, variable_list grads) {
     const auto output = context->get_saved_variables()[0];
-    auto [grad_input, grad_bias] = callOperator<std::tuple<at::Tensor, at::Tensor>(const at::Tensor&, const at::Tensor&)>("openreg::bias_relu_backward", grads[0], output);
+    auto [grad_input, grad_bias] = callOperator<std::tuple<at::Tensor, at::Tensor>(const at::Tensor&, const at::Tensor&)>(
+        "openreg::bias_relu_backward", grads[0], output);
     return {grad_input, grad_bias};
   }
 };

@@ -24,7 +24,8 @@ Tensor sideBySide(at::TensorList parts) {
 
 // Gates in the order input, forget, cell, output: [N, 4H]. Returns hy, cy and the activated gates as workspace.
 std::tuple<Tensor, Tensor, Tensor> lstmCell(
-    const Tensor& input_gates, const Tensor& hidden_gates, const Tensor& cx, const std::optional<Tensor>& input_bias, const std::optional<Tensor>& hidden_bias) {
+    const Tensor& input_gates, const Tensor& hidden_gates, const Tensor& cx, const std::optional<Tensor>& input_bias,
+    const std::optional<Tensor>& hidden_bias) {
   const auto gates = (withBias(input_gates, input_bias) + withBias(hidden_gates, hidden_bias)).chunk(4, 1);
   const auto i = at::sigmoid(gates[0]);
   const auto f = at::sigmoid(gates[1]);
@@ -36,7 +37,8 @@ std::tuple<Tensor, Tensor, Tensor> lstmCell(
 }
 
 std::tuple<Tensor, Tensor, Tensor> lstmCellBackward(
-    const std::optional<Tensor>& grad_hy, const std::optional<Tensor>& grad_cy, const Tensor& cx, const Tensor& cy, const Tensor& workspace, bool has_bias) {
+    const std::optional<Tensor>& grad_hy, const std::optional<Tensor>& grad_cy, const Tensor& cx, const Tensor& cy, const Tensor& workspace,
+    bool has_bias) {
   const bool from_hy = grad_hy.has_value() && grad_hy->defined();
   const bool from_cy = grad_cy.has_value() && grad_cy->defined();
   if (!from_hy && !from_cy) {
@@ -57,7 +59,8 @@ std::tuple<Tensor, Tensor, Tensor> lstmCellBackward(
 
 // Gates in the order reset, update, new: [N, 3H]. The workspace keeps what backward needs: [N, 5H].
 std::tuple<Tensor, Tensor> gruCell(
-    const Tensor& input_gates, const Tensor& hidden_gates, const Tensor& hx, const std::optional<Tensor>& input_bias, const std::optional<Tensor>& hidden_bias) {
+    const Tensor& input_gates, const Tensor& hidden_gates, const Tensor& hx, const std::optional<Tensor>& input_bias,
+    const std::optional<Tensor>& hidden_bias) {
   const auto from_input = withBias(input_gates, input_bias).chunk(3, 1);
   const auto from_hidden = withBias(hidden_gates, hidden_bias).chunk(3, 1);
   const auto r = at::sigmoid(from_input[0] + from_hidden[0]);

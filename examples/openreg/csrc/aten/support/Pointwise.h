@@ -81,7 +81,8 @@ void pointwiseKernel(const Arguments& arguments) {
   for (int d = 0; d < arguments.dimensions; ++d) {
     count *= arguments.sizes[d];
   }
-  at::parallel_for(0, count, at::internal::GRAIN_SIZE, [&](int64_t begin, int64_t end) { applyRange<Arguments, Out, In...>(arguments, begin, end); });
+  at::parallel_for(
+      0, count, at::internal::GRAIN_SIZE, [&](int64_t begin, int64_t end) { applyRange<Arguments, Out, In...>(arguments, begin, end); });
 }
 
 // The same on this thread, on the aliases of emulation, for operands that cannot be launched.

@@ -49,14 +49,18 @@ struct Into final : Kernel {
 
   void set_output_strided(int64_t index, c10::IntArrayRef sizes, c10::IntArrayRef strides, at::TensorOptions options) override {
     guard.emplace(options.device());
-    TORCH_CHECK(output.dtype() == options.dtype(), "Expected out tensor to have dtype ", options.dtype(), ", but got ", output.dtype(), " instead");
-    TORCH_CHECK(output.device() == options.device(), "Expected out tensor to have device ", options.device(), ", but got ", output.device(), " instead");
+    TORCH_CHECK(
+        output.dtype() == options.dtype(), "Expected out tensor to have dtype ", options.dtype(), ", but got ", output.dtype(), " instead");
+    TORCH_CHECK(
+        output.device() == options.device(), "Expected out tensor to have device ", options.device(), ", but got ", output.device(),
+        " instead");
     if constexpr (kResize) {
       if (at::native::resize_output(output, sizes) && !strides.empty()) {
         output.as_strided_(sizes, strides);
       }
     } else {
-      TORCH_CHECK(output.sizes() == sizes, "an in-place operator cannot change the shape of its tensor from ", output.sizes(), " to ", sizes);
+      TORCH_CHECK(
+          output.sizes() == sizes, "an in-place operator cannot change the shape of its tensor from ", output.sizes(), " to ", sizes);
     }
     tellIterator<Kernel>(*this, index, sizes, strides, options);
   }

@@ -48,7 +48,9 @@ std::string exportAllocation(void* base) {
 
 ForeignMemory::ForeignMemory(c10::DeviceIndex device, std::string handle) : ForeignMemory(std::move(handle)) {
   const auto info = device::pointerInfo(base_);
-  TORCH_CHECK_VALUE(info.device == device, "this message from another process names device ", static_cast<int>(device), " for memory of device ", info.device, "; the message was altered");
+  TORCH_CHECK_VALUE(
+      info.device == device, "this message from another process names device ", static_cast<int>(device), " for memory of device ",
+      info.device, "; the message was altered");
   size_ = info.size;
 }
 
@@ -75,7 +77,8 @@ ForeignMemory::ForeignMemory(std::string handle) : handle_(std::move(handle)) {
 
 void* ForeignMemory::at(size_t offset, size_t nbytes) const {
   TORCH_CHECK_VALUE(
-      nbytes <= size_ && offset <= size_ - nbytes, "this message from another process names ", nbytes, " bytes at offset ", offset, " of an allocation of ", size_, " bytes; the message was altered");
+      nbytes <= size_ && offset <= size_ - nbytes, "this message from another process names ", nbytes, " bytes at offset ", offset,
+      " of an allocation of ", size_, " bytes; the message was altered");
   return static_cast<char*>(base_) + offset;
 }
 

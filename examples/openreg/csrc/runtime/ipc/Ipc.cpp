@@ -23,7 +23,11 @@ struct Received {
   void* data;
 
   explicit Received(const SharedStorage& shared)
-      : device(shared.device), lease(shared.device, shared.lease), memory(shared.device, shared.memory), offset(shared.offset), data(memory.at(offset, shared.nbytes)) {}
+      : device(shared.device),
+        lease(shared.device, shared.lease),
+        memory(shared.device, shared.memory),
+        offset(shared.offset),
+        data(memory.at(offset, shared.nbytes)) {}
 
   static void free(void* context) {
     const std::unique_ptr<Received> self(static_cast<Received*>(context));
@@ -52,7 +56,9 @@ SharedStorage shareStorage(const c10::Storage& storage) {
     shared.offset = received.offset;
   } else {
     const auto info = device::pointerInfo(data);
-    TORCH_CHECK(info.type == device::MemoryType::Device, "the memory of this storage was not allocated by the device, so other processes cannot open it; send a clone of the tensor");
+    TORCH_CHECK(
+        info.type == device::MemoryType::Device,
+        "the memory of this storage was not allocated by the device, so other processes cannot open it; send a clone of the tensor");
     shared.memory = exportAllocation(info.base);
     shared.offset = static_cast<const char*>(data) - static_cast<const char*>(info.base);
   }

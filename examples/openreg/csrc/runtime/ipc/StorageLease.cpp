@@ -38,13 +38,16 @@ class Table {
   explicit Table(c10::DeviceIndex device) : device_(device) {
     const DeviceGuard device_guard(c10::Device(kDeviceType, device));
     base_ = static_cast<Entry*>(device::allocate(kPlaces * sizeof(Entry)));
-    TORCH_CHECK_WITH(OutOfMemoryError, base_ != nullptr, "sending a tensor to another process needs ", kPlaces * sizeof(Entry), " bytes of device memory, and the device has no memory left");
+    TORCH_CHECK_WITH(
+        OutOfMemoryError, base_ != nullptr, "sending a tensor to another process needs ", kPlaces * sizeof(Entry),
+        " bytes of device memory, and the device has no memory left");
     handle_ = exportAllocation(base_);
   }
 
   // The address of a place. `index` comes from a message and may be any number, so it is checked against the size of the table.
   static size_t offsetOf(int64_t index) {
-    return index >= 0 && static_cast<size_t>(index) < kPlaces ? static_cast<size_t>(index) * sizeof(Entry) : std::numeric_limits<size_t>::max();
+    return index >= 0 && static_cast<size_t>(index) < kPlaces ? static_cast<size_t>(index) * sizeof(Entry)
+                                                              : std::numeric_limits<size_t>::max();
   }
 
   bool full() const {
@@ -147,7 +150,8 @@ Lease::Lease(c10::DeviceIndex device, const LeaseName& name)
   copyNow(device_, &entry, place_, sizeof(entry));
   TORCH_CHECK(
       entry.serial == name.serial && entry.holder == kUnclaimed,
-      "this message with a tensor was received before; each message can be received once, so send the tensor to each process that needs it");
+      "this message with a tensor was received before; each message can be received once, so send the tensor to each process that needs "
+      "it");
   writeHolder(currentProcess());
 }
 

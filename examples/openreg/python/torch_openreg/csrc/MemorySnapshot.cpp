@@ -39,7 +39,9 @@ RecordContext contextsFromName(const std::optional<std::string>& name) {
   return RecordContext::ALL;
 }
 
-void startMemoryHistory(const std::optional<std::string>& contexts, const std::string& stacks, size_t max_entries, bool clear, const std::vector<std::string>& skipped) {
+void startMemoryHistory(
+    const std::optional<std::string>& contexts, const std::string& stacks, size_t max_entries, bool clear,
+    const std::vector<std::string>& skipped) {
   TORCH_CHECK_VALUE(stacks == "python" || stacks == "all", "unknown stacks '", stacks, "': choose 'python' or 'all'");
   HistoryOptions options;
   options.max_entries = max_entries;
@@ -217,7 +219,9 @@ py::dict memorySnapshot() {
 }  // namespace
 
 void bindMemorySnapshot(py::module_& m) {
-  m.def("_start_memory_history", call(startMemoryHistory), py::arg("context"), py::arg("stacks"), py::arg("max_entries"), py::arg("clear"), py::arg("skip_actions"));
+  m.def(
+      "_start_memory_history", call(startMemoryHistory), py::arg("context"), py::arg("stacks"), py::arg("max_entries"), py::arg("clear"),
+      py::arg("skip_actions"));
   m.def("_stop_memory_history", call([] { cachingAllocator().stopHistory(); }));
   m.def("_memory_snapshot", torch::wrap_pybind_function(memorySnapshot));
 }

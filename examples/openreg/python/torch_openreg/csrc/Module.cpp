@@ -48,7 +48,9 @@ void bindDevice(py::module_& m) {
       .def_readonly("minor", &DeviceProperties::minor)
       .def_readonly("allocation_alignment", &DeviceProperties::allocation_alignment)
       .def("__repr__", [](const DeviceProperties& p) {
-        return c10::str("_DeviceProperties(name='", p.name, "', total_memory=", p.total_memory, ", multi_processor_count=", p.multi_processor_count, ", major=", p.major, ", minor=", p.minor, ", allocation_alignment=", p.allocation_alignment, ")");
+        return c10::str(
+            "_DeviceProperties(name='", p.name, "', total_memory=", p.total_memory, ", multi_processor_count=", p.multi_processor_count,
+            ", major=", p.major, ", minor=", p.minor, ", allocation_alignment=", p.allocation_alignment, ")");
       });
 }
 
@@ -61,11 +63,17 @@ StreamParts parts(const Stream& stream) {
 
 void bindStream(py::module_& m) {
   m.def("_get_default_stream", call([](c10::DeviceIndex device) { return parts(defaultStream(device)); }), py::arg("device"));
-  m.def("_get_external_stream", call([](uintptr_t handle, c10::DeviceIndex device) { return parts(streamFromExternal(reinterpret_cast<void*>(handle), device)); }), py::arg("handle"), py::arg("device"));
+  m.def(
+      "_get_external_stream",
+      call([](uintptr_t handle, c10::DeviceIndex device) { return parts(streamFromExternal(reinterpret_cast<void*>(handle), device)); }),
+      py::arg("handle"), py::arg("device"));
 }
 
 void bindGenerator(py::module_& m) {
-  m.def("_get_default_generator", [](c10::DeviceIndex device) { return py::reinterpret_steal<py::object>(THPGenerator_Wrap(call(defaultGenerator)(device))); }, py::arg("device"));
+  m.def(
+      "_get_default_generator",
+      [](c10::DeviceIndex device) { return py::reinterpret_steal<py::object>(THPGenerator_Wrap(call(defaultGenerator)(device))); },
+      py::arg("device"));
 }
 
 void bindShutdown(py::module_& m) {

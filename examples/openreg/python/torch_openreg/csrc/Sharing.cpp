@@ -13,7 +13,9 @@ namespace openreg {
 namespace {
 
 py::tuple toTuple(const SharedStorage& shared) {
-  return py::make_tuple(static_cast<int>(shared.device), shared.nbytes, py::bytes(shared.memory), shared.offset, py::bytes(shared.lease.table), shared.lease.index, shared.lease.serial);
+  return py::make_tuple(
+      static_cast<int>(shared.device), shared.nbytes, py::bytes(shared.memory), shared.offset, py::bytes(shared.lease.table),
+      shared.lease.index, shared.lease.serial);
 }
 
 // A message may contain anything, so its parts are checked.
@@ -22,7 +24,8 @@ Value read(const py::tuple& parts, size_t index) {
   try {
     return parts[index].cast<Value>();
   } catch (const py::cast_error&) {
-    throw py::value_error(c10::str("this message from another process is no storage: its part ", index, " is ", py::repr(parts[index]).cast<std::string>()));
+    throw py::value_error(
+        c10::str("this message from another process is no storage: its part ", index, " is ", py::repr(parts[index]).cast<std::string>()));
   }
 }
 

@@ -59,7 +59,10 @@ Status Captures::end(ThreadState& thread, Stream& origin, std::shared_ptr<const 
     return reportInvalid(*capture);
   }
   if (!capture->graph->allBefore(capture->branches.front().ends)) {
-    return fail(Status::StreamCaptureUnjoined, "work of another stream that joined the capture is not awaited by the stream on which it began; record an event behind that work and have the first stream wait for it before the end");
+    return fail(
+        Status::StreamCaptureUnjoined,
+        "work of another stream that joined the capture is not awaited by the stream on which it began; record an event behind that work "
+        "and have the first stream wait for it before the end");
   }
   *graph = capture->graph;
   return Status::Success;
@@ -120,14 +123,17 @@ Status Captures::join(ThreadState& thread, Stream& stream, const CapturedPoint& 
   Capture& capture = *point.capture;
   const std::shared_ptr<Capture> own = stream.capture();
   if (own != nullptr && own != point.capture) {
-    const Status status = fail(Status::StreamCaptureUnsupported, "the event belongs to another capture than the stream; captures cannot be merged, nor wait for each other");
+    const Status status = fail(
+        Status::StreamCaptureUnsupported,
+        "the event belongs to another capture than the stream; captures cannot be merged, nor wait for each other");
     if (!capture.ended) {
       invalidate(capture, status);
     }
     return invalidate(*own, status);
   }
   if (capture.ended) {
-    return fail(Status::StreamCaptureUnsupported, "the event was recorded in a capture that has ended; record it again before waiting for it");
+    return fail(
+        Status::StreamCaptureUnsupported, "the event was recorded in a capture that has ended; record it again before waiting for it");
   }
   if (!capture.invalid.empty()) {
     return reportInvalid(capture);
@@ -149,7 +155,9 @@ Status Captures::invalidate(Capture& capture, Status status) {
 }
 
 Status Captures::reportInvalid(const Capture& capture) {
-  return fail(Status::StreamCaptureInvalidated, "the capture became invalid by an earlier call: %.300s; end it, and capture again without that call", capture.invalid.c_str());
+  return fail(
+      Status::StreamCaptureInvalidated,
+      "the capture became invalid by an earlier call: %.300s; end it, and capture again without that call", capture.invalid.c_str());
 }
 
 Status Captures::refuse(const Stream& stream, const char* why) {
@@ -162,9 +170,15 @@ Status Captures::refuse(const Stream& stream, const char* why) {
 Status Captures::refuse(const CapturedPoint& point) {
   const std::lock_guard lock(mutex_);
   if (point.capture->ended) {
-    return fail(Status::StreamCaptureUnsupported, "the event was recorded in a capture, where nothing runs, and stands for no work; record it outside of a capture first");
+    return fail(
+        Status::StreamCaptureUnsupported,
+        "the event was recorded in a capture, where nothing runs, and stands for no work; record it outside of a capture first");
   }
-  return invalidate(*point.capture, fail(Status::StreamCaptureUnsupported, "the event was recorded in a capture that is going on, where nothing runs; ask for it after the graph was launched, by an event recorded behind the launch"));
+  return invalidate(
+      *point.capture, fail(
+                          Status::StreamCaptureUnsupported,
+                          "the event was recorded in a capture that is going on, where nothing runs; ask for it after the graph was "
+                          "launched, by an event recorded behind the launch"));
 }
 
 Status Captures::checkDevice(int device) {
@@ -173,7 +187,11 @@ Status Captures::checkDevice(int device) {
   for (const auto& capture : active_) {
     const auto onDevice = [device](const Capture::Branch& branch) { return branch.stream->device().index == device; };
     if (std::any_of(capture->branches.begin(), capture->branches.end(), onDevice)) {
-      status = fail(Status::StreamCaptureUnsupported, "a stream of device %d is being captured, and the device cannot be waited for; synchronise before the capture begins or after it has ended", device);
+      status = fail(
+          Status::StreamCaptureUnsupported,
+          "a stream of device %d is being captured, and the device cannot be waited for; synchronise before the capture begins or after it "
+          "has ended",
+          device);
       invalidate(*capture, status);
     }
   }
@@ -210,7 +228,11 @@ Status Captures::checkSynchronous(const ThreadState& thread) {
   for (const auto& capture : active_) {
     const bool everywhere = capture->mode == CaptureMode::Global;
     if (everywhere || (capture->mode == CaptureMode::ThreadLocal && capture->thread == &thread)) {
-      status = fail(Status::StreamCaptureUnsupported, "this is synchronous, and a capture in the %s mode is going on%s; use the asynchronous function with a stream, or capture in the relaxed mode", everywhere ? "global" : "thread-local", everywhere ? " in the process" : " on this thread");
+      status = fail(
+          Status::StreamCaptureUnsupported,
+          "this is synchronous, and a capture in the %s mode is going on%s; use the asynchronous function with a stream, or capture in the "
+          "relaxed mode",
+          everywhere ? "global" : "thread-local", everywhere ? " in the process" : " on this thread");
       invalidate(*capture, status);
     }
   }

@@ -27,12 +27,18 @@ Status inspect(Runtime& runtime, const void* pointer, std::size_t size, const ch
     }
   }
   if (device != nullptr && !found) {
-    return fail(Status::InvalidPointer, "nothing is allocated at the %s %p on device %d; it was freed before, or is out of bounds", role, pointer, device->index);
+    return fail(
+        Status::InvalidPointer, "nothing is allocated at the %s %p on device %d; it was freed before, or is out of bounds", role, pointer,
+        device->index);
   }
   if (found && !allocation.covers(address, size)) {
-    return fail(Status::InvalidValue, "%zu bytes from the %s %p on leave its allocation of %zu bytes at %#zx", size, role, pointer, allocation.size, static_cast<std::size_t>(allocation.base));
+    return fail(
+        Status::InvalidValue, "%zu bytes from the %s %p on leave its allocation of %zu bytes at %#zx", size, role, pointer, allocation.size,
+        static_cast<std::size_t>(allocation.base));
   }
-  *range = {device != nullptr ? address + static_cast<std::uintptr_t>(runtime.space.kernelOffset()) : address, device != nullptr, found && device == nullptr};
+  *range = {
+      device != nullptr ? address + static_cast<std::uintptr_t>(runtime.space.kernelOffset()) : address, device != nullptr,
+      found && device == nullptr};
   return Status::Success;
 }
 
@@ -46,7 +52,9 @@ Status checkDirection(Direction direction, bool to_device, bool from_device) {
     return Status::Success;
   }
   const auto name = [](bool on_device) { return on_device ? "device" : "host"; };
-  return fail(Status::InvalidMemcpyDirection, "the source is %s memory and the destination is %s memory, which the kind of copy contradicts", name(from_device), name(to_device));
+  return fail(
+      Status::InvalidMemcpyDirection, "the source is %s memory and the destination is %s memory, which the kind of copy contradicts",
+      name(from_device), name(to_device));
 }
 
 // On the calling thread if it has to be complete, or is over sooner than a worker wakes up; else queued.
@@ -78,11 +86,16 @@ Status copy(Runtime& runtime, ThreadState& thread, const CopyRequest& request, S
     return status;
   }
   if (to.start - from.start < size || from.start - to.start < size) {
-    return fail(Status::InvalidValue, "source %p and destination %p overlap within %zu bytes; copy through other memory", request.source, request.destination, size);
+    return fail(
+        Status::InvalidValue, "source %p and destination %p overlap within %zu bytes; copy through other memory", request.source,
+        request.destination, size);
   }
   const bool pageable = !(to.on_device || to.pinned) || !(from.on_device || from.pinned);
   if (pageable && stream.capturing()) [[unlikely]] {
-    return runtime.captures.refuse(stream, "a copy from or to pageable host memory is synchronous and cannot be captured; use pinned memory, which must live as long as the graph");
+    return runtime.captures.refuse(
+        stream,
+        "a copy from or to pageable host memory is synchronous and cannot be captured; use pinned memory, which must live as long as the "
+        "graph");
   }
   EMULATOR_LOG(stream, "copy", "from=%p to=%p size=%zu", request.source, request.destination, size);
   const CopyWork work{reinterpret_cast<void*>(to.start), reinterpret_cast<const void*>(from.start), size};

@@ -19,7 +19,9 @@ struct Device {
   WorkerPool workers;
   Stream default_stream;
 
-  Device(int index, std::uintptr_t base, std::size_t size, std::ptrdiff_t kernel_offset, platform::Backing backing, std::uintptr_t import_base, std::size_t import_size);
+  Device(
+      int index, std::uintptr_t base, std::size_t size, std::ptrdiff_t kernel_offset, platform::Backing backing, std::uintptr_t import_base,
+      std::size_t import_size);
 
   // The streams that are alive or still have work.
   void add(Stream& stream);

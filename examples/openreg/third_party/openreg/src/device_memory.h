@@ -34,7 +34,9 @@ class DeviceMemory {
   };
 
   // `base` is the first device address; the backing is mapped at base + kernel_offset.
-  DeviceMemory(std::uintptr_t base, std::size_t size, std::ptrdiff_t kernel_offset, platform::Backing backing, std::uintptr_t import_base, std::size_t import_size);
+  DeviceMemory(
+      std::uintptr_t base, std::size_t size, std::ptrdiff_t kernel_offset, platform::Backing backing, std::uintptr_t import_base,
+      std::size_t import_size);
 
   // Memory of other processes, which counts neither as allocated nor as free here.
   ImportWindow imports;

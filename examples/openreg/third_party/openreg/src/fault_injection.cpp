@@ -93,7 +93,8 @@ Plans& plans() {
 }
 
 const Function* findFunction(std::string_view name) {
-  const auto found = std::find_if(std::begin(kFunctions), std::end(kFunctions), [&](const Function& function) { return function.name == name; });
+  const auto found =
+      std::find_if(std::begin(kFunctions), std::end(kFunctions), [&](const Function& function) { return function.name == name; });
   return found != std::end(kFunctions) ? found : nullptr;
 }
 
@@ -112,7 +113,9 @@ Status injectFailure(std::string_view name, unsigned nth, Status failure) {
   settings();  // has the environment applied, whose plans count from the first call
   const Function* const function = findFunction(name);
   if (function == nullptr) {
-    return fail(Status::InvalidValue, "'%.*s' is no function of this library that can fail; give the name as in its header", static_cast<int>(std::min<std::size_t>(name.size(), 64)), name.data());
+    return fail(
+        Status::InvalidValue, "'%.*s' is no function of this library that can fail; give the name as in its header",
+        static_cast<int>(std::min<std::size_t>(name.size(), 64)), name.data());
   }
   const std::lock_guard lock(plans().mutex);
   add(plans().list, *function, nth, failure);
@@ -150,7 +153,8 @@ Status countCall(const char* function) {
   if (plan == list.end() || ++plan->calls < plan->nth) {
     return Status::Success;
   }
-  const Status status = fail(plan->failure, "this failure was injected, as call %u of the function; it is no fault of the program", plan->nth);
+  const Status status =
+      fail(plan->failure, "this failure was injected, as call %u of the function; it is no fault of the program", plan->nth);
   list.erase(plan);
   diagnosis::turn(diagnosis::kFailures, !list.empty());
   return status;

@@ -41,13 +41,15 @@ Status ImportWindow::open(const ImportKey& key, platform::Backing backing, std::
   const std::lock_guard lock(mutex_);
   const std::uintptr_t place = choose(begin, extent);
   if (place == 0) {
-    return fail(Status::MemoryAllocation, "no addresses are left for %zu bytes of another process; close some memory that was opened before", size);
+    return fail(
+        Status::MemoryAllocation, "no addresses are left for %zu bytes of another process; close some memory that was opened before", size);
   }
   const std::uintptr_t address = place + (offset - begin);
   const auto entry = imports_.emplace(address, Import{place, extent, size, key, 1}).first;
   if (!platform::mapPart(backing, place + static_cast<std::uintptr_t>(kernel_offset_), begin, extent)) {
     imports_.erase(entry);
-    return fail(Status::MemoryAllocation, "the system does not map %zu bytes of another process; close some memory that was opened before", size);
+    return fail(
+        Status::MemoryAllocation, "the system does not map %zu bytes of another process; close some memory that was opened before", size);
   }
   *pointer = reinterpret_cast<void*>(address);
   return Status::Success;
@@ -62,7 +64,9 @@ Status ImportWindow::close(std::uintptr_t address) {
   const std::lock_guard lock(mutex_);
   const auto it = imports_.find(address);
   if (it == imports_.end()) {
-    return fail(Status::InvalidPointer, "no memory of another process is open at %#zx; it was closed before, or is inside of an allocation", static_cast<std::size_t>(address));
+    return fail(
+        Status::InvalidPointer, "no memory of another process is open at %#zx; it was closed before, or is inside of an allocation",
+        static_cast<std::size_t>(address));
   }
   if (--it->second.uses == 0) {
     unmap(it->second);

@@ -61,7 +61,10 @@ Status Stream::runInline(ThreadState& thread, Kernel function, void* arguments) 
     return invoke(function, arguments);
   }
   if (capturing()) {
-    return Runtime::get()->captures.refuse(*this, "the stream is being captured, and work that has to be done on the calling thread at once cannot be; use a launch or copy that can be queued");
+    return Runtime::get()->captures.refuse(
+        *this,
+        "the stream is being captured, and work that has to be done on the calling thread at once cannot be; use a launch or copy that can "
+        "be queued");
   }
   Status status = device_->check();
   if (status == Status::Success) {

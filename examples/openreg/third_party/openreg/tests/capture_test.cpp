@@ -17,7 +17,8 @@ void expectInvalid(orStream_t stream) {
 }
 
 class Capture : public testing::TestWithParam<orStreamCaptureMode> {};
-INSTANTIATE_TEST_SUITE_P(Modes, Capture, testing::Values(orStreamCaptureModeGlobal, orStreamCaptureModeThreadLocal, orStreamCaptureModeRelaxed));
+INSTANTIATE_TEST_SUITE_P(
+    Modes, Capture, testing::Values(orStreamCaptureModeGlobal, orStreamCaptureModeThreadLocal, orStreamCaptureModeRelaxed));
 
 }  // namespace
 

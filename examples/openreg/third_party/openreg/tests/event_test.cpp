@@ -105,7 +105,8 @@ TEST(Event, StreamsWaitAcrossDevices) {
   ASSERT_OK(orStreamWaitEvent(on_1, event, 0));
   std::atomic<bool> ran{false};
   std::atomic<bool>* const place = &ran;
-  ASSERT_OK(orLaunchKernel([](void* arguments) { **static_cast<std::atomic<bool>* const*>(arguments) = true; }, &place, sizeof(place), on_1));
+  ASSERT_OK(
+      orLaunchKernel([](void* arguments) { **static_cast<std::atomic<bool>* const*>(arguments) = true; }, &place, sizeof(place), on_1));
   std::this_thread::sleep_for(std::chrono::milliseconds(10));
   EXPECT_FALSE(ran);
   EXPECT_EQ(orErrorNotReady, orStreamQuery(on_1));

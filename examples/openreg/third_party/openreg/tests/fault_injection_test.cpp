@@ -100,7 +100,8 @@ TEST_F(FaultDeathTest, EnvironmentCountsFromTheFirstCall) {
     setenv("OPENREG_FAIL", "orMalloc:2,orEventCreate:1", 1);
     void* pointer = nullptr;
     orEvent_t event = nullptr;
-    const bool right = orMalloc(&pointer, 8) == orSuccess && orMalloc(&pointer, 8) == orErrorMemoryAllocation && orMalloc(&pointer, 8) == orSuccess && orEventCreate(&event) == orErrorUnknown;
+    const bool right = orMalloc(&pointer, 8) == orSuccess && orMalloc(&pointer, 8) == orErrorMemoryAllocation &&
+                       orMalloc(&pointer, 8) == orSuccess && orEventCreate(&event) == orErrorUnknown;
     std::_Exit(right ? 0 : 1);
   };
   EXPECT_EXIT(body(), testing::ExitedWithCode(0), "");

@@ -225,7 +225,8 @@ TEST(Graph, DebugDump) {
   std::remove(path.c_str());
   char address[32];
   std::snprintf(address, sizeof(address), "%#zx", reinterpret_cast<std::size_t>(memory.pointer));
-  const std::vector<std::string> expected{"digraph", "fill", "64 bytes", "copy", "48 bytes", address, "kernel", "16 bytes of arguments", "device 0", "n0 -> n1", "n1 -> n2"};
+  const std::vector<std::string> expected{
+      "digraph", "fill", "64 bytes", "copy", "48 bytes", address, "kernel", "16 bytes of arguments", "device 0", "n0 -> n1", "n1 -> n2"};
   for (const std::string& part : expected) {
     EXPECT_NE(std::string::npos, content.str().find(part)) << part << " is not in " << content.str();
   }

@@ -122,7 +122,8 @@ int lend(Wire& wire) {
   return testing::Test::HasFailure();
 }
 
-const bool registered = registerRole("doubleIt", doubleIt) && registerRole("inspect", inspect) && registerRole("openEach", openEach) && registerRole("lend", lend);
+const bool registered = registerRole("doubleIt", doubleIt) && registerRole("inspect", inspect) && registerRole("openEach", openEach) &&
+                        registerRole("lend", lend);
 
 Answer ask(OtherProcess& other, const orIpcMemHandle_t& handle) {
   other.wire().send(handle);

@@ -42,7 +42,10 @@ void sayAndRaise(int signal) {
 }  // namespace
 
 TEST_F(IsolationDeathTest, HostAccessIsExplained) {
-  EXPECT_EXIT(touch(static_cast<char*>(allocate(1000)) + 10), diedOfIt, "Fatal error in .*openreg.*: the host accessed device memory at 0x[0-9a-f]+, on device 0, in the allocation that starts at 0x[0-9a-f]+ .1000 bytes, offset 10.*copy the data to the host");
+  EXPECT_EXIT(
+      touch(static_cast<char*>(allocate(1000)) + 10), diedOfIt,
+      "Fatal error in .*openreg.*: the host accessed device memory at 0x[0-9a-f]+, on device 0, in the allocation that starts at "
+      "0x[0-9a-f]+ .1000 bytes, offset 10.*copy the data to the host");
 }
 
 TEST_F(IsolationDeathTest, NamesTheDevice) {

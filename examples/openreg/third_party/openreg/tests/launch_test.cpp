@@ -125,7 +125,8 @@ TEST(Launch, NestedLaunchesRunAtOnce) {
       if (state.depth < 3) {
         EXPECT_OK(orLaunchKernelInline(&Body::run, &state, state.stream));
         State* const pointer = &state;
-        EXPECT_OK(orLaunchKernel([](void* indirect) { Body::run(*static_cast<State* const*>(indirect)); }, &pointer, sizeof(pointer), state.stream));
+        EXPECT_OK(orLaunchKernel(
+            [](void* indirect) { Body::run(*static_cast<State* const*>(indirect)); }, &pointer, sizeof(pointer), state.stream));
         EXPECT_OK(orLaunchKernelInline([](void* place) { Where::run(place); }, &(*std::make_unique<Where>()), state.other));
       }
       EXPECT_EQ(orErrorNotReady, orStreamQuery(state.stream));

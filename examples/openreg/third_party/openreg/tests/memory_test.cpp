@@ -187,7 +187,8 @@ TEST(Memory, ManySmallBlocksGoBackToo) {
   const DeviceMemory again(kBlocks * 512);
   std::vector<unsigned char> resident(kBlocks * 512 / static_cast<std::size_t>(sysconf(_SC_PAGESIZE)));
   const auto start = reinterpret_cast<std::uintptr_t>(kernelAddress(blocks[0]));
-  const std::uintptr_t page_start = start / static_cast<std::size_t>(sysconf(_SC_PAGESIZE)) * static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
+  const std::uintptr_t page_start =
+      start / static_cast<std::size_t>(sysconf(_SC_PAGESIZE)) * static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
   ASSERT_EQ(0, mincore(reinterpret_cast<void*>(page_start), kBlocks * 512, resident.data()));
   const auto count = std::count_if(resident.begin(), resident.end(), [](unsigned char page) { return (page & 1) != 0; });
   EXPECT_LE(count, 4);
@@ -210,7 +211,9 @@ TEST(Memory, PointerAttributes) {
   EXPECT_EQ(host, attributes.basePointer);
   EXPECT_EQ(5000u, attributes.size);
   int local = 0;
-  for (const void* const pointer : {static_cast<const void*>(&local), static_cast<const void*>(nullptr), static_cast<const void*>(at(device.pointer, 1000)), static_cast<const void*>(at(host, 5000))}) {
+  for (const void* const pointer :
+       {static_cast<const void*>(&local), static_cast<const void*>(nullptr), static_cast<const void*>(at(device.pointer, 1000)),
+        static_cast<const void*>(at(host, 5000))}) {
     ASSERT_OK(orPointerGetAttributes(&attributes, pointer));
     EXPECT_EQ(orMemoryTypeUnregistered, attributes.type);
     EXPECT_EQ(-1, attributes.device);

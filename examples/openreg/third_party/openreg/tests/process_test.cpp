@@ -47,7 +47,28 @@ TEST(Process, ForkedChildIsRefused) {
     orStream_t other = nullptr;
     orEvent_t another = nullptr;
     orPointerAttributes attributes;
-    for (const orError_t error : {orSetDevice(0), orMalloc(&pointer, 8), orFree(memory), orMallocHost(&pointer, 8), orMemGetInfo(&size, &size), orMemcpy(memory, &size, 8, orMemcpyDefault), orMemset(memory, 0, 1), orPointerGetAttributes(&attributes, memory), orGetKernelAddressOffset(&offset), orStreamCreate(&other), orStreamQuery(stream), orStreamSynchronize(nullptr), orStreamDestroy(stream), orEventCreate(&another), orEventRecord(event, stream), orEventQuery(event), orEventDestroy(event), orDeviceSynchronize(), orLaunchKernel([](void*) {}, nullptr, 0, nullptr), orLaunchKernelInline([](void*) {}, nullptr, stream), orLaunchHostFunc([](void*) {}, nullptr, nullptr)}) {
+    for (const orError_t error :
+         {orSetDevice(0),
+          orMalloc(&pointer, 8),
+          orFree(memory),
+          orMallocHost(&pointer, 8),
+          orMemGetInfo(&size, &size),
+          orMemcpy(memory, &size, 8, orMemcpyDefault),
+          orMemset(memory, 0, 1),
+          orPointerGetAttributes(&attributes, memory),
+          orGetKernelAddressOffset(&offset),
+          orStreamCreate(&other),
+          orStreamQuery(stream),
+          orStreamSynchronize(nullptr),
+          orStreamDestroy(stream),
+          orEventCreate(&another),
+          orEventRecord(event, stream),
+          orEventQuery(event),
+          orEventDestroy(event),
+          orDeviceSynchronize(),
+          orLaunchKernel([](void*) {}, nullptr, 0, nullptr),
+          orLaunchKernelInline([](void*) {}, nullptr, stream),
+          orLaunchHostFunc([](void*) {}, nullptr, nullptr)}) {
       failed += isRefused(error) ? 0 : 1;
     }
     // What needs no device still works.

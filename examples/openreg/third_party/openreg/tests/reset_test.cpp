@@ -60,7 +60,30 @@ TEST_F(Reset, LostDeviceRefusesEverything) {
   float time = 0;
   const auto kernel = [](void*) { FAIL(); };
   int index = 0;
-  for (const orError_t error : {orMalloc(&other, 8), orFree(memory), orMemGetInfo(&size, &size), orMemcpy(memory, &size, 8, orMemcpyDefault), orMemcpyAsync(pinned, memory, 8, orMemcpyDefault, stream), orMemset(memory, 0, 8), orMemsetAsync(memory, 0, 8, stream), orStreamCreate(&another_stream), orStreamQuery(stream), orStreamQuery(nullptr), orStreamSynchronize(stream), orStreamWaitEvent(stream, event, 0), orEventCreate(&another_event), orEventRecord(event, stream), orEventQuery(event), orEventSynchronize(event), orEventElapsedTime(&time, event, event), orDeviceSynchronize(), orLaunchKernel(kernel, nullptr, 0, stream), orLaunchKernelInline(kernel, nullptr, nullptr), orLaunchHostFunc(kernel, nullptr, stream), orStreamBeginCapture(stream, orStreamCaptureModeGlobal), orGraphLaunch(exec, stream)}) {
+  for (const orError_t error :
+       {orMalloc(&other, 8),
+        orFree(memory),
+        orMemGetInfo(&size, &size),
+        orMemcpy(memory, &size, 8, orMemcpyDefault),
+        orMemcpyAsync(pinned, memory, 8, orMemcpyDefault, stream),
+        orMemset(memory, 0, 8),
+        orMemsetAsync(memory, 0, 8, stream),
+        orStreamCreate(&another_stream),
+        orStreamQuery(stream),
+        orStreamQuery(nullptr),
+        orStreamSynchronize(stream),
+        orStreamWaitEvent(stream, event, 0),
+        orEventCreate(&another_event),
+        orEventRecord(event, stream),
+        orEventQuery(event),
+        orEventSynchronize(event),
+        orEventElapsedTime(&time, event, event),
+        orDeviceSynchronize(),
+        orLaunchKernel(kernel, nullptr, 0, stream),
+        orLaunchKernelInline(kernel, nullptr, nullptr),
+        orLaunchHostFunc(kernel, nullptr, stream),
+        orStreamBeginCapture(stream, orStreamCaptureModeGlobal),
+        orGraphLaunch(exec, stream)}) {
     EXPECT_EQ(orErrorDeviceLost, error) << index;
     ++index;
   }

@@ -78,7 +78,10 @@ TEST(Stream, ForeignAndDestroyedHandlesAreRefused) {
   const std::uintptr_t never_used = (reinterpret_cast<std::uintptr_t>(event.handle) >> 56 << 56) | 100;
   EXPECT_EQ(orErrorInvalidHandle, orEventQuery(reinterpret_cast<orEvent_t>(never_used)));
   const std::uintptr_t beyond = reinterpret_cast<std::uintptr_t>(reuses_the_slot.handle) + 100000;
-  for (const orStream_t wrong : {stream, reinterpret_cast<orStream_t>(&local), reinterpret_cast<orStream_t>(event.handle), reinterpret_cast<orStream_t>(std::uintptr_t{1}), reinterpret_cast<orStream_t>(~std::uintptr_t{0}), reinterpret_cast<orStream_t>(beyond)}) {
+  for (const orStream_t wrong :
+       {stream, reinterpret_cast<orStream_t>(&local), reinterpret_cast<orStream_t>(event.handle),
+        reinterpret_cast<orStream_t>(std::uintptr_t{1}), reinterpret_cast<orStream_t>(~std::uintptr_t{0}),
+        reinterpret_cast<orStream_t>(beyond)}) {
     EXPECT_EQ(orErrorInvalidHandle, orStreamQuery(wrong));
     EXPECT_EQ(orErrorInvalidHandle, orStreamSynchronize(wrong));
     EXPECT_EQ(orErrorInvalidHandle, orStreamDestroy(wrong));

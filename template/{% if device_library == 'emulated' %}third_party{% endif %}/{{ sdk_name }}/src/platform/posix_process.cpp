@@ -29,7 +29,9 @@ namespace {
 struct Name {
   char text[48];
 
-  Name(std::uint32_t process, std::uint64_t number) { std::snprintf(text, sizeof(text), "/dm-%lu-%llu", static_cast<unsigned long>(process), static_cast<unsigned long long>(number)); }
+  Name(std::uint32_t process, std::uint64_t number) {
+    std::snprintf(text, sizeof(text), "/dm-%lu-%llu", static_cast<unsigned long>(process), static_cast<unsigned long long>(number));
+  }
 };
 
 std::uint32_t processNumber() {
@@ -175,7 +177,8 @@ bool holds(Backing backing, std::size_t end) {
 bool mapPart(Backing backing, std::uintptr_t address, std::size_t offset, std::size_t size) {
   void* const place = reinterpret_cast<void*>(address);
   const int flags = MAP_SHARED | MAP_FIXED | MAP_NORESERVE;
-  if (!holds(backing, offset + size) || mmap(place, size, PROT_READ | PROT_WRITE, flags, static_cast<int>(backing), static_cast<off_t>(offset)) == MAP_FAILED) {
+  if (!holds(backing, offset + size) ||
+      mmap(place, size, PROT_READ | PROT_WRITE, flags, static_cast<int>(backing), static_cast<off_t>(offset)) == MAP_FAILED) {
     return false;
   }
 #if defined(MADV_HUGEPAGE)

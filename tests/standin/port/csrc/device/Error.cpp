@@ -30,7 +30,8 @@ std::string describe(const quartz::failure& failure, const char* function) {
 }
 
 void throwError(int code, const char* call, const char* file, int line, const char* function) {
-  throw c10::AcceleratorError({function, file, static_cast<uint32_t>(line)}, code, c10::str("device error ", nameOf(code), " (in ", call, ")"));
+  const auto text = c10::str("device error ", nameOf(code), " (in ", call, ")");
+  throw c10::AcceleratorError({function, file, static_cast<uint32_t>(line)}, code, text);
 }
 
 void warnError(int code, const char* call) noexcept {

@@ -44,7 +44,9 @@ auto guarded(Function&& function, const std::source_location& place = std::sourc
   try {
     return std::forward<Function>(function)();
   } catch (const quartz::failure& failure) {
-    throw c10::AcceleratorError({place.function_name(), place.file_name(), place.line()}, static_cast<int>(failure.why()), describe(failure, place.function_name()));
+    throw c10::AcceleratorError(
+        {place.function_name(), place.file_name(), place.line()}, static_cast<int>(failure.why()),
+        describe(failure, place.function_name()));
   }
 }
 

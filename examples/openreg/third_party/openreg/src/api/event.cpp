@@ -16,7 +16,9 @@ Status createEvent(Runtime& runtime, ThreadState& thread, orEvent_t* event, unsi
     return fail(Status::InvalidValue, "unknown flags %#x", flags);
   }
   if ((flags & Event::kInterprocess) != 0 && (flags & Event::kDisableTiming) == 0) {
-    return fail(Status::InvalidValue, "an event for several processes cannot record timestamps, as their clocks cannot be compared; add the flag that disables timing");
+    return fail(
+        Status::InvalidValue,
+        "an event for several processes cannot record timestamps, as their clocks cannot be compared; add the flag that disables timing");
   }
   EMULATOR_TRY(runtime.currentDevice(thread).check());
   const auto entry = runtime.events.acquire();

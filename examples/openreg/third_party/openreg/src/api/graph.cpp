@@ -98,7 +98,8 @@ orError_t orGraphLaunch(orGraphExec_t exec, orStream_t stream) {
       return failHandle("executable graph");
     }
     if (target.capturing()) {
-      return runtime.captures.refuse(target, "the launch of a graph cannot be captured; launch it outside of captures, or capture the work itself");
+      return runtime.captures.refuse(
+          target, "the launch of a graph cannot be captured; launch it outside of captures, or capture the work itself");
     }
     EMULATOR_TRY(target.device().check());
     EMULATOR_LOG(target, "graph", "exec=%p", static_cast<void*>(exec));

@@ -23,7 +23,10 @@ orError_t orIpcGetMemHandle(orIpcMemHandle_t* handle, void* pointer) {
       return fail(Status::InvalidPointer, "%p is no live device memory", pointer);
     }
     if (allocation.base != address) {
-      return fail(Status::InvalidPointer, "%p is inside of an allocation that starts at %#zx; give the start, and tell the other process the offset", pointer, static_cast<std::size_t>(allocation.base));
+      return fail(
+          Status::InvalidPointer,
+          "%p is inside of an allocation that starts at %#zx; give the start, and tell the other process the offset", pointer,
+          static_cast<std::size_t>(allocation.base));
     }
     if (device->memory.imports.contains(address)) {
       return fail(Status::NotSupported, "%p belongs to another process; pass on the handle that it was opened with", pointer);

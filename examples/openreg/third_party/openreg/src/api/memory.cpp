@@ -21,7 +21,8 @@ Status requireSynchronous(Runtime& runtime, ThreadState& thread) {
   }
   const Stream& stream = runtime.currentDevice(thread).default_stream;
   if (stream.capturing()) {
-    return runtime.captures.refuse(stream, "this is synchronous, and the default stream of the device is being captured; use the asynchronous function");
+    return runtime.captures.refuse(
+        stream, "this is synchronous, and the default stream of the device is being captured; use the asynchronous function");
   }
   return runtime.captures.checkSynchronous(thread);
 }

@@ -12,7 +12,9 @@ Status createStream(Runtime& runtime, ThreadState& thread, orStream_t* stream, u
     return fail(Status::InvalidValue, "unknown flags %#x; pass 0", flags);
   }
   if (priority > kLeastPriority || priority < kGreatestPriority) {
-    return fail(Status::InvalidValue, "the priority %d is not between %d (served last) and %d (served first)", priority, kLeastPriority, kGreatestPriority);
+    return fail(
+        Status::InvalidValue, "the priority %d is not between %d (served last) and %d (served first)", priority, kLeastPriority,
+        kGreatestPriority);
   }
   EMULATOR_TRY(runtime.currentDevice(thread).check());
   const auto entry = runtime.streams.acquire();
@@ -33,7 +35,8 @@ Status createStream(Runtime& runtime, ThreadState& thread, orStream_t* stream, u
 }
 
 Status refuseWait(Runtime& runtime, const Stream& stream) {
-  return runtime.captures.refuse(stream, "the stream is being captured, and nothing that it is given runs; ask for it after the capture has ended");
+  return runtime.captures.refuse(
+      stream, "the stream is being captured, and nothing that it is given runs; ask for it after the capture has ended");
 }
 
 }  // namespace

@@ -24,7 +24,10 @@ DWORD low(std::size_t size) {
 struct Name {
   wchar_t text[64];
 
-  Name(std::uint32_t process, std::uint64_t number) { std::swprintf(text, std::size(text), L"Local\\dm-%lu-%llu", static_cast<unsigned long>(process), static_cast<unsigned long long>(number)); }
+  Name(std::uint32_t process, std::uint64_t number) {
+    std::swprintf(
+        text, std::size(text), L"Local\\dm-%lu-%llu", static_cast<unsigned long>(process), static_cast<unsigned long long>(number));
+  }
 };
 
 // The objects of this process; the place of one is the number in its name.
