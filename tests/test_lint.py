@@ -6,6 +6,7 @@ import re
 from pathlib import Path
 
 import pytest
+from torch_backend.maintenance.line_length import long_lines
 from torch_backend.maintenance.lint import lint
 from torch_backend.source import Source
 
@@ -77,3 +78,26 @@ def test_found(tree: Source, name: str, text: str, expected: str) -> None:
 def test_suffixed_twin(tree: Source) -> None:
     problems(tree, "a.h", "x\n")
     assert "would be ignored" in problems(tree, "a.h.jinja", "{{ device_name }}\n")[0]
+
+
+def test_lines_over_140_columns_are_found(tmp_path: Path) -> None:
+    external = "{% if device_library == 'external' %}device{% endif %}"
+    files = {
+        "a.py": "x" * 141,
+        "ok.py": "x" * 140,
+        "table.md": "| " + "x" * 200,
+        "prose.md": "x" * 141,
+        "docs/porting.md": "x" * 200,
+        "template/a.cpp.jinja": "x" * 200,
+        f"template/csrc/{external}/a.cpp.jinja": "{{ device_name }}" * 10 + "x" * 60,
+        f"template/csrc/{external}/b.cpp.jinja": "{{ device_name }}" * 10 + "x" * 80,
+    }
+    for name, text in files.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(f"ok\n{text}\n")
+    found = [str(problem) for problem in long_lines(tmp_path)]
+    assert found == [
+        "a.py:2: 141 columns; break the line before column 140",
+        "prose.md:2: 141 columns; break the line before column 140",
+        f"template/csrc/{external}/b.cpp.jinja:2: 150 columns; break the line before column 140",
+    ]
