@@ -330,7 +330,7 @@ def break_list(project: Path) -> None:
 
 
 def break_helper(project: Path) -> None:
-    (project / NATIVE / "Reference.h").unlink()
+    (project / "csrc" / "aten" / "support" / "Reference.h").unlink()
 
 
 @pytest.mark.parametrize(

@@ -21,10 +21,11 @@ from .schemas import describe, python_with_schemas
 from .spelling import pascal, snake
 
 NATIVE = Path("csrc") / "aten" / "native"
+SUPPORT = Path("csrc") / "aten" / "support"
 NEEDED = (
     LIST,
-    NATIVE / "Reference.h",
-    NATIVE / "Structured.h",
+    SUPPORT / "Reference.h",
+    SUPPORT / "Structured.h",
     Path("tests") / "opinfo.py",
     Path("tests") / "overloads.py",
 )

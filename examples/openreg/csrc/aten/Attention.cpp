@@ -138,8 +138,12 @@ std::tuple<at::Tensor, at::Tensor, at::Tensor, at::Tensor> fusedAttentionBackwar
 
 TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
   m.impl("_fused_sdp_choice", TORCH_FN(chooseBackend));
-  m.impl("_scaled_dot_product_fused_attention_overrideable", fallback::handedOnTo<at::_ops::_scaled_dot_product_flash_attention_for_cpu>(TORCH_FN(fusedAttention)));
-  m.impl("_scaled_dot_product_fused_attention_overrideable_backward", fallback::handedOnTo<at::_ops::_scaled_dot_product_flash_attention_for_cpu_backward>(TORCH_FN(fusedAttentionBackward)));
+  m.impl(
+      "_scaled_dot_product_fused_attention_overrideable",
+      fallback::handedOnTo<at::_ops::_scaled_dot_product_flash_attention_for_cpu>(TORCH_FN(fusedAttention)));
+  m.impl(
+      "_scaled_dot_product_fused_attention_overrideable_backward",
+      fallback::handedOnTo<at::_ops::_scaled_dot_product_flash_attention_for_cpu_backward>(TORCH_FN(fusedAttentionBackward)));
 }
 
 }  // namespace openreg

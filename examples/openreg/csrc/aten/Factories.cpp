@@ -28,7 +28,8 @@ at::Tensor filledIfDeterministic(at::Tensor fresh) {
 }
 
 at::Tensor emptyMemoryFormat(
-    c10::IntArrayRef size, std::optional<at::ScalarType> dtype, std::optional<c10::Layout> layout, std::optional<c10::Device> device, std::optional<bool> pin_memory, std::optional<c10::MemoryFormat> memory_format) {
+    c10::IntArrayRef size, std::optional<at::ScalarType> dtype, std::optional<c10::Layout> layout, std::optional<c10::Device> device,
+    std::optional<bool> pin_memory, std::optional<c10::MemoryFormat> memory_format) {
   checkFactoryOptions(layout, pin_memory);
   const DeviceGuard guard(indexOf(device));
   return filledIfDeterministic(
@@ -36,7 +37,8 @@ at::Tensor emptyMemoryFormat(
 }
 
 at::Tensor emptyStrided(
-    c10::IntArrayRef size, c10::IntArrayRef stride, std::optional<at::ScalarType> dtype, std::optional<c10::Layout> layout, std::optional<c10::Device> device, std::optional<bool> pin_memory) {
+    c10::IntArrayRef size, c10::IntArrayRef stride, std::optional<at::ScalarType> dtype, std::optional<c10::Layout> layout,
+    std::optional<c10::Device> device, std::optional<bool> pin_memory) {
   checkFactoryOptions(layout, pin_memory);
   const DeviceGuard guard(indexOf(device));
   return filledIfDeterministic(
@@ -45,7 +47,8 @@ at::Tensor emptyStrided(
 
 // Zeros without memory. Autograd uses them for gradients that are known to be zero.
 at::Tensor efficientZeroTensor(
-    c10::IntArrayRef size, std::optional<at::ScalarType> dtype, std::optional<c10::Layout> layout, std::optional<c10::Device> device, std::optional<bool> pin_memory) {
+    c10::IntArrayRef size, std::optional<at::ScalarType> dtype, std::optional<c10::Layout> layout, std::optional<c10::Device> device,
+    std::optional<bool> pin_memory) {
   checkFactoryOptions(layout, pin_memory);
   at::native::ZeroTensorAllocator allocator(c10::Device(kDeviceType, indexOf(device)));
   return at::detail::empty_generic(

@@ -75,7 +75,9 @@ constexpr std::array kNames = {
 };
 
 torch::CppFunction composite() {
-  return fallback::withOrigin({fallback::Origin::Composite, "CompositeImplicitAutograd, in a wider type where it is of half precision"}, torch::CppFunction::makeFromBoxedFunction<&transform>());
+  return fallback::withOrigin(
+      {fallback::Origin::Composite, "CompositeImplicitAutograd, in a wider type where it is of half precision"},
+      torch::CppFunction::makeFromBoxedFunction<&transform>());
 }
 
 void registerTransforms(torch::Library& m) {

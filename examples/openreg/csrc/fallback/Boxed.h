@@ -18,7 +18,8 @@ enum class KernelSelection : uint8_t {
 
 // Runs PyTorch's CPU kernel of any operator for the device. It reads from the schema what Unboxed.h reads from C++ types.
 void runBoxed(
-    const c10::OperatorHandle& op, const OperatorInfo& info, torch::jit::Stack* stack, KernelSelection selection = KernelSelection::Dense, Call::Memory memory = Call::defaultMemory());
+    const c10::OperatorHandle& op, const OperatorInfo& info, torch::jit::Stack* stack, KernelSelection selection = KernelSelection::Dense,
+    Call::Memory memory = Call::defaultMemory());
 
 // The device argument, if `op` is a factory function.
 std::optional<c10::DeviceIndex> deviceOf(const OperatorInfo& info, const torch::jit::Stack& stack);

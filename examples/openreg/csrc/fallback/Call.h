@@ -34,7 +34,8 @@ class Call {
   }
 
   // Sets the device for factory functions. Operands on a device set it too.
-  explicit Call(std::optional<c10::DeviceIndex> device = std::nullopt, Memory memory = defaultMemory(), KernelAuthor author = KernelAuthor::PyTorch)
+  explicit Call(
+      std::optional<c10::DeviceIndex> device = std::nullopt, Memory memory = defaultMemory(), KernelAuthor author = KernelAuthor::PyTorch)
       : device_(device.value_or(kUnknown)), author_(author) {
     if (memory == Memory::Copies) {
       strategy_.emplace<CopiedOperands>();

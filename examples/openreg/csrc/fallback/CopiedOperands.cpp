@@ -134,7 +134,9 @@ void CopiedOperands::copyElementsBack(const at::Tensor& alias, char* storage) co
   // Many small copies on the device, because the seam has no strided copy.
   const auto landing = cachingAllocator().allocateOn(device_, spanned);
   device::copyAsync(landing.get(), alias.const_data_ptr(), spanned, copies_);
-  forEachBlock(dimensions, 0, [&, block = block](int64_t offset) { device::copyAsync(first + offset, static_cast<char*>(landing.get()) + offset, block, copies_); });
+  forEachBlock(dimensions, 0, [&, block = block](int64_t offset) {
+    device::copyAsync(first + offset, static_cast<char*>(landing.get()) + offset, block, copies_);
+  });
   device::synchronizeStream(copies_);  // `landing` is freed next
 }
 

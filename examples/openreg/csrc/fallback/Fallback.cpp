@@ -21,8 +21,8 @@ void runCountedFallback(const c10::OperatorHandle& op, torch::jit::Stack* stack)
   auto& info = operatorInfo(op);
   info.counter.describe(op, *stack);
   TORCH_CHECK_NOT_IMPLEMENTED(
-      op.hasComputedKernelForDispatchKey(c10::DispatchKey::CPU), info.counter.name(), " has no kernel on device ", c10::get_privateuse1_backend(),
-      ", and PyTorch has no CPU kernel to take its place. Write one in csrc/aten/native");
+      op.hasComputedKernelForDispatchKey(c10::DispatchKey::CPU), info.counter.name(), " has no kernel on device ",
+      c10::get_privateuse1_backend(), ", and PyTorch has no CPU kernel to take its place. Write one in csrc/aten/native");
   runByPolicy(op, info, stack, KernelSelection::Dense);
 }
 

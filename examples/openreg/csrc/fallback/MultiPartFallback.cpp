@@ -90,7 +90,9 @@ TORCH_LIBRARY_IMPL(aten, SparseCsrPrivateUse1, m) {
 TORCH_LIBRARY_IMPL(aten, QuantizedPrivateUse1, m) {
   m.impl("empty_like", TORCH_FN(at::native::empty_like_quantized));
   m.impl("empty_quantized", TORCH_FN(at::native::empty_quantized));
-  m.impl("_empty_per_channel_affine_quantized", withOrigin({Origin::Fallback, "the CPU's kernel for quantized tensors"}, TORCH_FN(emptyPerChannel)));
+  m.impl(
+      "_empty_per_channel_affine_quantized",
+      withOrigin({Origin::Fallback, "the CPU's kernel for quantized tensors"}, TORCH_FN(emptyPerChannel)));
   m.impl("as_strided", TORCH_FN(at::native::as_strided_qtensorimpl));
   m.impl("view", TORCH_FN(at::native::view));
   m.impl("_reshape_alias", TORCH_FN(at::native::_reshape_alias));

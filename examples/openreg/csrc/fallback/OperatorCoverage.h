@@ -21,8 +21,9 @@ struct OperatorCoverage {
   std::string reason;  // for people
 };
 
-// Every operator that the dispatcher knows, by its full name ("aten::add.Tensor"), as it would run now: by the kernel in force, and where that
-// is PyTorch's CPU kernel, by the policy in force. An operator that has kernels for sparse, quantized or nested tensors alone is told by those.
+// Every operator that the dispatcher knows, by its full name ("aten::add.Tensor"), as it would run now: by the kernel in force, and if that
+// is PyTorch's CPU kernel, by the policy in force. If an operator has kernels only for sparse, quantized or nested tensors, its state
+// comes from those kernels.
 BACKEND_API std::map<std::string, OperatorCoverage> operatorCoverage();
 
 }  // namespace openreg::fallback

@@ -37,7 +37,9 @@ void registerFallbacks() {
       const auto op = dispatcher.findOp(name);
       if (name.getNamespace() == "aten" && op.has_value() && op->hasSchema() && wouldBeTakenApart(*op)) {
         auto kernel = torch::CppFunction::makeFromBoxedFunction<&runFallback>();
-        library.impl(c10::toString(name).c_str(), withOrigin({Origin::Fallback, "the CPU has a kernel for the whole, which PyTorch would take apart"}, std::move(kernel)));
+        library.impl(
+            c10::toString(name).c_str(),
+            withOrigin({Origin::Fallback, "the CPU has a kernel for the whole, which PyTorch would take apart"}, std::move(kernel)));
       }
     }
     return true;

@@ -339,7 +339,8 @@ void takeWiderType(const c10::OperatorHandle& op, const OperatorInfo& info, Stac
   }
 }
 
-bool runCpuKernelWithCare(const c10::OperatorHandle& op, const OperatorInfo& info, Stack* stack, KernelSelection selection, c10::function_ref<void()> rebind) {
+bool runCpuKernelWithCare(
+    const c10::OperatorHandle& op, const OperatorInfo& info, Stack* stack, KernelSelection selection, c10::function_ref<void()> rebind) {
   if (info.counter.lacking() != 0 && runKnown(op, info, stack, selection)) [[unlikely]] {
     return true;
   }

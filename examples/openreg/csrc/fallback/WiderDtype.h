@@ -21,14 +21,17 @@ std::optional<c10::ScalarType> widerFloat(c10::ScalarType dtype);
 void takeWiderType(const c10::OperatorHandle& op, const OperatorInfo& info, torch::jit::Stack* stack, KernelSelection selection);
 
 // Like runCpuKernel, but also undoes the writes of a kernel that raises an error.
-bool runCpuKernelWithCare(const c10::OperatorHandle& op, const OperatorInfo& info, torch::jit::Stack* stack, KernelSelection selection, c10::function_ref<void()> rebind);
+bool runCpuKernelWithCare(
+    const c10::OperatorHandle& op, const OperatorInfo& info, torch::jit::Stack* stack, KernelSelection selection,
+    c10::function_ref<void()> rebind);
 
 // Runs PyTorch's CPU kernel of `op` on CPU tensors. If the kernel raises NotImplementedError and the dtype of an argument has
 // a wider dtype, runs it again in that dtype. The operator's counter stores this, so that later calls use the wider dtype at
 // once. If the kernel refuses the wider dtype too, its first error is raised. `rebind` restores the arguments on the stack.
 // Returns whether a wider dtype was used.
 template <class Rebind>
-bool runCpuKernel(const c10::OperatorHandle& op, const OperatorInfo& info, torch::jit::Stack* stack, KernelSelection selection, const Rebind& rebind) {
+bool runCpuKernel(
+    const c10::OperatorHandle& op, const OperatorInfo& info, torch::jit::Stack* stack, KernelSelection selection, const Rebind& rebind) {
   if (selection != KernelSelection::Dense || info.in_place || info.counter.lacking() != 0) [[unlikely]] {
     return runCpuKernelWithCare(op, info, stack, selection, rebind);
   }

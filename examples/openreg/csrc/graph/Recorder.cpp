@@ -131,7 +131,8 @@ at::Tensor allocateLike(const at::Tensor& meta, c10::Device device) {
 }
 
 // The results on the device; `aliases` gets those that a replay has to fill, in the order of RecordedCall.
-Stack makeResults(const fallback::OperatorInfo& info, const Stack& meta, const Stack& arguments, c10::Device device, std::vector<at::Tensor>& aliases) {
+Stack makeResults(
+    const fallback::OperatorInfo& info, const Stack& meta, const Stack& arguments, c10::Device device, std::vector<at::Tensor>& aliases) {
   Stack results;
   const auto add = [&](const at::Tensor& like) {
     auto result = allocateLike(like, device);

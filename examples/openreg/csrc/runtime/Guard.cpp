@@ -44,7 +44,8 @@ c10::DeviceIndex GuardImpl::deviceCount() const noexcept {
 c10::DeviceCapability GuardImpl::getDeviceCapability(c10::Device device) const {
   const int index = resolveDevice(device.index());
   c10::DeviceCapability capability;
-#define CHECK_DTYPE(_, name) capability.capability_data.supported_scalar_types.has_##name = device::supportsDtype(index, c10::ScalarType::name);
+#define CHECK_DTYPE(_, name) \
+  capability.capability_data.supported_scalar_types.has_##name = device::supportsDtype(index, c10::ScalarType::name);
   AT_FORALL_SCALAR_TYPES_WITH_COMPLEX_AND_QINTS(CHECK_DTYPE)
 #undef CHECK_DTYPE
   return capability;

@@ -13,7 +13,8 @@ namespace openreg {
 // them; views, operators and copy.deepcopy return tensors without flags. In Python they are torch._utils.get_tensor_metadata
 // and set_tensor_metadata. The emulated device uses none.
 //
-// A device with memory layouts of its own notes here that a tensor is in a layout of the chip's own, so that a file of it is not read as an ordinary one.
+// A device with memory layouts of its own sets a flag on a tensor in such a layout, so that nobody reads a file of the tensor as an
+// ordinary one.
 using TensorFlags = std::unordered_map<std::string, bool>;
 
 // Empty if the tensor has none.

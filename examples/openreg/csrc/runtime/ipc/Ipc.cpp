@@ -92,7 +92,9 @@ void collectSharedStorages() {
 
 std::string shareEvent(c10::Event& event) {
   device::requireCapability("sharing");
-  TORCH_CHECK_VALUE(event.flag() == c10::EventFlag::PYTORCH_DEFAULT, "an event that records timestamps cannot be shared with another process; create it with enable_timing=False");
+  TORCH_CHECK_VALUE(
+      event.flag() == c10::EventFlag::PYTORCH_DEFAULT,
+      "an event that records timestamps cannot be shared with another process; create it with enable_timing=False");
   if (event.eventId() == nullptr) {
     const auto index = resolveDevice(event.device_index());
     adoptEvent(event, index, createEventOn(index, /*timing=*/false));

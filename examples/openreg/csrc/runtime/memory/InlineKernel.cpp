@@ -20,7 +20,8 @@ thread_local constinit InlineKernel* innermost = nullptr;
 
 }  // namespace
 
-InlineKernel::InlineKernel(c10::DeviceIndex device, c10::StreamId stream) : slot_(streamSlot(device, stream)), outer_(std::exchange(innermost, this)) {
+InlineKernel::InlineKernel(c10::DeviceIndex device, c10::StreamId stream)
+    : slot_(streamSlot(device, stream)), outer_(std::exchange(innermost, this)) {
   slots[slot_].kernels.fetch_add(1);
 }
 

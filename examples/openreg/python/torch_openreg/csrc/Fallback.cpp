@@ -106,7 +106,9 @@ void bindFallback(py::module_& m) {
           fallback::setFallbackWarn(warn);
         }),
         py::arg("policy"), py::arg("warn"));
-  m.def("_get_fallback_policy", call([] { return std::pair(std::string(fallback::nameOf(fallback::fallbackPolicy())), fallback::fallbackWarn()); }));
+  m.def("_get_fallback_policy", call([] {
+          return std::pair(std::string(fallback::nameOf(fallback::fallbackPolicy())), fallback::fallbackWarn());
+        }));
   m.def("_set_operator_policy", call([](const std::string& op, const std::optional<std::string>& name) {
           fallback::setOperatorPolicy(op, name ? std::optional(policyFromName(*name)) : std::nullopt);
         }),

@@ -49,10 +49,19 @@ c10::Event& eventOf(const py::object& object) {
 
 // What `features/multiprocessing.py` is made of.
 void bindSharing(py::module_& m) {
-  m.def("share_storage", [](const py::object& storage) { return toTuple(call(shareStorage)(torch::createStorage(storage.ptr()))); }, py::arg("storage"));
-  m.def("open_storage", [](const py::tuple& shared) { return py::reinterpret_steal<py::object>(torch::createPyObject(call(openStorage)(fromTuple(shared)))); }, py::arg("shared"));
+  m.def(
+      "share_storage", [](const py::object& storage) { return toTuple(call(shareStorage)(torch::createStorage(storage.ptr()))); },
+      py::arg("storage"));
+  m.def(
+      "open_storage",
+      [](const py::tuple& shared) {
+        return py::reinterpret_steal<py::object>(torch::createPyObject(call(openStorage)(fromTuple(shared))));
+      },
+      py::arg("shared"));
   m.def("decline_storage", [](const py::tuple& shared) { call(declineStorage)(fromTuple(shared)); }, py::arg("shared"));
-  m.def("share_event", [](const py::object& event) { return py::bytes(call([&] { return shareEvent(eventOf(event)); })()); }, py::arg("event"));
+  m.def(
+      "share_event", [](const py::object& event) { return py::bytes(call([&] { return shareEvent(eventOf(event)); })()); },
+      py::arg("event"));
   m.def("open_event", [](const py::object& event, c10::DeviceIndex device, const py::bytes& handle) {
           const std::string bytes = handle;
           call([&] { openEvent(eventOf(event), device, bytes); })(); }, py::arg("event"), py::arg("device"), py::arg("handle"));
