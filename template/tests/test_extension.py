@@ -192,7 +192,7 @@ def test_another_torch_is_refused(package: ModuleType, device: str, tmp_path: Pa
     assert done.returncode != 0
     message = " ".join(done.stderr.split())
     built_with = ".".join(torch.__version__.split(".")[:2])
-    assert f"{PACKAGE} was built with torch {built_with}, but the torch that was found in" in message
+    assert f"{PACKAGE} was built with torch {built_with}, but the torch in" in message
     assert "is 1.13.1." in message
 
 

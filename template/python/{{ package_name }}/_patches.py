@@ -66,11 +66,7 @@ def send_storages_by(reducer: Callable[[torch.UntypedStorage], Reduced]) -> None
     _reduce_storage = reducer
 
 
-def _refuse_storage(storage: torch.UntypedStorage) -> Reduced:
-    raise NotImplementedError(f"{_C._capabilities()['sharing']}. Send a copy in host memory: tensor.cpu()")
-
-
-_reduce_storage = _refuse_storage
+_reduce_storage: Callable[[torch.UntypedStorage], Reduced] | None = None
 
 
 def _patch_storage_reducer() -> None:
@@ -83,7 +79,12 @@ def _patch_storage_reducer() -> None:
     original = ForkingPickler._extra_reducers[torch.UntypedStorage]  # type: ignore[attr-defined]
 
     def reduce_storage(storage: torch.UntypedStorage) -> Reduced:
-        reduced: Reduced = (_reduce_storage if storage.device.type == DEVICE_NAME else original)(storage)
-        return reduced
+        if storage.device.type != DEVICE_NAME:
+            reduced: Reduced = original(storage)
+            return reduced
+        # A port may decline what the project has, and an empty storage would be sent without a call of the port.
+        if (missing := _C._capabilities()["sharing"]) or _reduce_storage is None:
+            raise NotImplementedError(f"{missing}. Send a copy in host memory: tensor.cpu()")
+        return _reduce_storage(storage)
 
     ForkingPickler.register(torch.UntypedStorage, reduce_storage)
