@@ -69,7 +69,7 @@ def result(rendered: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Pa
     return project, read_project(rendered), done.output
 
 
-def test_json(fresh: Path) -> None:
+def test_json_lists_what_was_written(fresh: Path) -> None:
     done = add_op(fresh, "gelu", "--json")
     assert done.exit_code == 0, done.output
     printed = json.loads(done.stdout)
@@ -88,7 +88,7 @@ def test_json(fresh: Path) -> None:
     assert (refused.exit_code, refused.stdout) == (1, "")
 
 
-def test_files(result: tuple[Path, Tree, str]) -> None:
+def test_each_operator_has_a_kernel_and_a_test(result: tuple[Path, Tree, str]) -> None:
     project, before, output = result
     after = read_project(project)
     stems = (
@@ -181,7 +181,7 @@ SIGNATURES = {
 
 
 @pytest.mark.parametrize("file", SIGNATURES)
-def test_signatures(result: tuple[Path, Tree, str], file: str) -> None:
+def test_kernels_have_the_signatures_of_the_schemas(result: tuple[Path, Tree, str], file: str) -> None:
     text = (result[0] / NATIVE / file).read_text()
     for line in SIGNATURES[file]:
         assert f"\n{line}\n" in text
@@ -197,7 +197,7 @@ def test_overloads_that_pytorch_makes_of_others_have_no_kernel(result: tuple[Pat
     assert "omitted mm.dtype, mm.dtype_out: the CPU has no kernel" in result[2]
 
 
-def test_list(result: tuple[Path, Tree, str]) -> None:
+def test_the_list_loses_the_operators_that_got_a_kernel(result: tuple[Path, Tree, str]) -> None:
     project, before, _ = result
     text = (project / LIST).read_text()
     written = {
@@ -214,7 +214,7 @@ def test_list(result: tuple[Path, Tree, str]) -> None:
     assert text.splitlines() == [line for line in old if not any(f'"{schema}"' in line for schema in written)]
 
 
-def test_tests_are_python(result: tuple[Path, Tree, str]) -> None:
+def test_written_tests_are_python_with_the_expected_functions(result: tuple[Path, Tree, str]) -> None:
     project = result[0]
     for name in ("gelu", "gelu_backward", "relu", "sum", "amax", "arange", "full", "add_tensor", "topk", "eye"):
         text = (project / f"tests/test_{name}.py").read_text()
@@ -241,7 +241,7 @@ def test_porting_page_names_the_new_kernels(result: tuple[Path, Tree, str]) -> N
     assert "[csrc/aten/native/Gelu.cpp](../csrc/aten/native/Gelu.cpp), `Gelu`:" in page
 
 
-def test_next_steps(result: tuple[Path, Tree, str]) -> None:
+def test_the_next_commands_are_printed(result: tuple[Path, Tree, str]) -> None:
     project, _, output = result
     assert f"  cd {project}\n" in output
     assert "-m pip install --no-build-isolation --no-deps --editable ." in output
@@ -361,7 +361,7 @@ def test_torch_of_another_series_is_refused(fresh: Path) -> None:
     assert "--python" in done.output
 
 
-def test_an_operator_whose_cpu_kernel_crashes_on_samples(fresh: Path) -> None:
+def test_a_cpu_kernel_that_crashes_on_samples_does_not_stop_the_command(fresh: Path) -> None:
     """The CPU's batch normalisation reads through null pointers if it is given no statistics."""
     done = add_op(fresh, "native_batch_norm")
     assert done.exit_code == 0, done.output
@@ -369,13 +369,13 @@ def test_an_operator_whose_cpu_kernel_crashes_on_samples(fresh: Path) -> None:
     assert "samples made from the schemas" not in done.output
 
 
-def test_interpreter_that_is_not_there(fresh: Path) -> None:
+def test_a_missing_interpreter_is_refused(fresh: Path) -> None:
     done = add_op(fresh, "silu", "--python", str(fresh / "none"))
     assert done.exit_code == 2
     assert f"{fresh / 'none'} is not a Python interpreter" in done.output
 
 
-def test_outside_of_a_project(tmp_path: Path) -> None:
+def test_outside_of_a_project_it_is_refused(tmp_path: Path) -> None:
     done = add_op(tmp_path, "silu")
     assert done.exit_code == 2
     assert "is not in a project" in done.output

@@ -69,7 +69,9 @@ for value, expected in ((-5, 0), (2, 6)):
 """
 
 
-def test_added_operators(example: Example, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> None:
+def test_added_operators_build_and_pass_their_tests(
+    example: Example, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
     folder = SCRATCH / "add_op"
     project = folder / "project"
     sync(read_project(example.folder), project)

@@ -28,7 +28,7 @@ def answer(questions: Source, tmp_path: Path) -> Answer:
     return call
 
 
-def test_defaults(answer: Answer) -> None:
+def test_defaults_follow_from_the_vendor_name(answer: Answer) -> None:
     answers = answers_of(answer())
     del answers["_src_path"]
     assert answers == {
@@ -77,7 +77,7 @@ def test_names_follow_from_the_vendor_name(questions: Source, vendor: str, devic
     assert values["sdk_name"] == f"{device}_sim"
 
 
-def test_derived_values(questions: Source) -> None:
+def test_derived_values_are_valid_in_their_files(questions: Source) -> None:
     values = trace(questions, {"vendor_name": "Acme", "license": "proprietary", "author": 'A "B" É'}).values
     assert values["package_macro"] == "TORCH_ACME"
     assert values["sdk_macro"] == "ACME_SIM"
@@ -212,12 +212,14 @@ def _name(value: object) -> str:
 
 
 @pytest.mark.parametrize(("question", "value"), GOOD, ids=_name)
-def test_accepted(answer: Answer, question: str, value: Any) -> None:
+def test_good_answers_are_accepted(answer: Answer, question: str, value: Any) -> None:
     assert answers_of(answer(**{question: value}))[question] == value
 
 
 @pytest.mark.parametrize(("question", "value", "advice"), BAD, ids=_name)
-def test_refused(answer: Answer, tmp_path: Path, question: str, value: Any, advice: str) -> None:
+def test_bad_answers_are_refused_with_advice(
+    answer: Answer, tmp_path: Path, question: str, value: Any, advice: str
+) -> None:
     with pytest.raises(ValueError, match=re.escape(advice)):
         answer(**{question: value})
     assert not (tmp_path / "project").exists()

@@ -32,13 +32,13 @@ def _prepend(path: Path, line: str) -> None:
     path.write_text(f"{line}\n{path.read_text(encoding='utf-8')}", encoding="utf-8")
 
 
-def test_nothing_to_do(scratch: Example) -> None:
+def test_without_edits_nothing_changes(scratch: Example) -> None:
     before = _snapshot(scratch)
     assert scratch.backport().empty
     assert _snapshot(scratch) == before
 
 
-def test_edited_line(scratch: Example) -> None:
+def test_an_edited_line_gets_placeholders(scratch: Example) -> None:
     before = _template(scratch, f"{STREAM}.jinja").splitlines()
     _prepend(scratch.folder / STREAM, "// ::openreg::Stream of torch_openreg, TORCH_OPENREG_X, on OpenReg")
     report = scratch.backport()
@@ -50,7 +50,7 @@ def test_edited_line(scratch: Example) -> None:
     assert scratch.check() == ""
 
 
-def test_sdk_names(scratch: Example) -> None:
+def test_names_in_the_sdk_are_those_of_the_sdk(scratch: Example) -> None:
     path = scratch.folder / "third_party" / "openreg" / "include" / "openreg" / "openreg.h"
     _prepend(path, "// OPENREG_API orError_t orX, openreg, libopenreg.so; color or Color")
     scratch.backport()
@@ -61,7 +61,7 @@ def test_sdk_names(scratch: Example) -> None:
     assert text.splitlines()[0] == expected
 
 
-def test_sdk_names_outside_the_sdk(scratch: Example) -> None:
+def test_outside_the_sdk_its_names_are_told_from_the_devices(scratch: Example) -> None:
     path = scratch.folder / "csrc" / "device" / "New.cpp"
     path.write_text("#include <openreg/openreg.h>\nnamespace openreg { int x = orMalloc; }  // OPENREG_LAUNCH\n")
     report = scratch.backport()
@@ -109,7 +109,7 @@ def test_an_edit_beside_a_choice_of_a_page_keeps_it(scratch: Example) -> None:
     assert "{% if 'graphs' in features -%}\n| [graphs.md](graphs.md) | graphs of work |\n{% endif -%}\n" in text
 
 
-def test_new_files(scratch: Example) -> None:
+def test_new_files_become_template_files(scratch: Example) -> None:
     (scratch.folder / "csrc" / "Plain.h").write_text("#pragma once\n")
     (scratch.folder / "benchmarks").mkdir(exist_ok=True)
     (scratch.folder / "benchmarks" / "run.sh").write_text("#!/bin/sh\necho openreg\n")
@@ -126,7 +126,7 @@ def test_new_files(scratch: Example) -> None:
     assert scratch.check() == ""
 
 
-def test_deleted_files(scratch: Example) -> None:
+def test_deleted_files_leave_the_template(scratch: Example) -> None:
     (scratch.folder / STREAM).unlink()
     report = scratch.backport()
     assert [p.as_posix() for p in report.removed] == [f"{STREAM.as_posix()}.jinja"]
@@ -140,7 +140,7 @@ def test_other_licences_stay(scratch: Example) -> None:
     assert len(list(scratch.source.template.glob("*LICENSE*"))) == 4
 
 
-def test_run_bit(scratch: Example) -> None:
+def test_the_run_bit_is_carried_over(scratch: Example) -> None:
     (scratch.folder / STREAM).chmod(0o755)
     assert not scratch.backport().empty
     assert (scratch.source.template / f"{STREAM}.jinja").stat().st_mode & 0o100
@@ -364,7 +364,7 @@ def test_an_edit_that_would_drop_a_choice_is_refused(
     assert _snapshot(scratch) == before
 
 
-def test_bootstrap_from_nothing(repository: Example) -> None:
+def test_the_template_can_be_derived_from_the_example(repository: Example) -> None:
     """The whole template, but for what is written by hand in it, can be derived from the example."""
     for path in repository.source.template.rglob("*"):
         if path.is_file() and "LICENSE" not in path.name and "answers_file" not in path.name:
@@ -408,13 +408,13 @@ def names(example: Example) -> Names:
         ("csrc/a.cpp", f"// torch {MINOR} needs this", f"// torch {MINOR} needs this"),
     ],
 )  # fmt: skip
-def test_rules(names: Names, path: str, text: str, expected: str) -> None:
+def test_each_rule_chooses_its_placeholder(names: Names, path: str, text: str, expected: str) -> None:
     converted, findings = names.convert(text, path)
     assert converted == expected
     assert not findings
 
 
-def test_hints() -> None:
+def test_hints_come_from_lines_with_one_meaning() -> None:
     values = {"device_name": "openreg", "sdk_name": "openreg", "sdk_macro": "OPENREG"}
     assert hints_from("{{ sdk_name }} {{ sdk_macro }}", values) == {"openreg": "sdk_name", "OPENREG": "sdk_macro"}
     assert hints_from("{{ sdk_name }} {{ device_name }}", values) == {}

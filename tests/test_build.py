@@ -120,7 +120,7 @@ def built(request: pytest.FixtureRequest, source: Source, example: Example) -> B
     return Built(name, project, wheel, environment, answers_of(project))
 
 
-def test_wheel_content(built: Built) -> None:
+def test_the_wheel_holds_headers_and_no_other_sources(built: Built) -> None:
     """Exactly what is needed: headers but no other sources, no static libraries, nothing outside the package."""
     sdk, csrc = built.answers["sdk_name"], built.project / "csrc"
     with zipfile.ZipFile(built.wheel) as archive:
@@ -147,7 +147,7 @@ def test_wheel_content(built: Built) -> None:
     assert any(name.endswith("licenses/LICENSE") for name in names)
 
 
-def test_wheel_metadata(built: Built) -> None:
+def test_the_metadata_of_the_wheel_are_the_answers(built: Built) -> None:
     with zipfile.ZipFile(built.wheel) as archive:
         folder = next(name.split("/")[0] for name in archive.namelist() if ".dist-info/" in name)
         metadata = HeaderParser().parsestr(archive.read(f"{folder}/METADATA").decode())
@@ -213,7 +213,7 @@ def test_autoload_can_be_switched_off(built: Built) -> None:
     assert built.run("-c", code, env={"TORCH_DEVICE_BACKEND_AUTOLOAD": "0"}).stdout.strip() == "False False"
 
 
-def test_doctor_status_and_list_ops(built: Built, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_doctor_status_and_list_ops_agree_with_the_build(built: Built, monkeypatch: pytest.MonkeyPatch) -> None:
     """On a real build: every registration is found, and the operators run as the project registers them."""
     for variable in ("PYTHONPATH", "TORCH_DEVICE_BACKEND_AUTOLOAD"):
         monkeypatch.delenv(variable, raising=False)
@@ -259,11 +259,11 @@ def run_its_tests(built: Built, mode: str, *command: str) -> None:
 def test_the_whole_suite_of_the_example(built: Built, mode: str) -> None:
     """All of it in one mode; in the others without PyTorch's own tests, which `make test-matrix` runs in each."""
     if built.name != "openreg":
-        pytest.skip("test_what_depends_on_names has the others")
+        pytest.skip("test_tests_that_depend_on_names_pass_under_other_names runs the others")
     run_its_tests(built, mode, *PYTEST, "tests", *([] if mode == "inline" else ["--ignore=tests/conformance"]))
 
 
-def test_what_depends_on_names(built: Built) -> None:
+def test_tests_that_depend_on_names_pass_under_other_names(built: Built) -> None:
     if built.name == "openreg":
         pytest.skip("this is the example, which runs its whole suite")
     files = (f"tests/test_{name}.py" for name in NAMED if (built.project / "tests" / f"test_{name}.py").exists())
@@ -278,14 +278,14 @@ def test_the_whole_suite_under_another_name(built: Built) -> None:
 
 
 @pytest.mark.parametrize("mode", [pytest.param(mode, marks=pytest.mark.matrix) for mode in LAUNCH_MODES])
-def test_claims_about_the_tests_of_pytorch(built: Built, mode: str) -> None:
+def test_the_tests_of_pytorch_pass_as_claimed(built: Built, mode: str) -> None:
     """All device-generic tests, where the suite runs some, and the numbers of those that pass."""
     if built.name != "openreg":
         pytest.skip("once is enough: names change nothing that an operator computes")
     run_its_tests(built, mode, "tests/conformance/run.py", "--results", str(SCRATCH / built.name / f"claims-{mode}"))
 
 
-def test_quickstart(built: Built) -> None:
+def test_the_quickstart_trains(built: Built) -> None:
     if built.name != "acme":
         pytest.skip("once is enough; it is what `make demo` runs")
     done = built.run(str(QUICKSTART), cwd=built.project)
@@ -309,20 +309,20 @@ def _test_sdk(built: Built, folder: str, *options: str) -> None:
     print(out[-600:])
 
 
-def test_sdk_unit_tests(built: Built) -> None:
+def test_the_unit_tests_of_the_sdk_pass(built: Built) -> None:
     if built.name != "zz":
         pytest.skip("once is enough, and under another name than with sanitizers")
     _test_sdk(built, "sdk")
 
 
 @pytest.mark.parametrize("sanitizer", SANITIZERS)
-def test_sdk_under_sanitizers(built: Built, sanitizer: str) -> None:
+def test_the_sdk_is_clean_under_sanitizers(built: Built, sanitizer: str) -> None:
     if built.name != "openreg":
         pytest.skip("once is enough: names change nothing that a sanitizer sees")
     _test_sdk(built, f"sdk-{sanitizer}", f"-DSDK_SANITIZE={SANITIZERS[sanitizer]}")
 
 
-def test_editable_install(built: Built, tmp_path: Path) -> None:
+def test_an_editable_install_works(built: Built, tmp_path: Path) -> None:
     if built.name != "zz":
         pytest.skip("once is enough")
     environment = create_environment(SCRATCH / built.name / "venv-editable")

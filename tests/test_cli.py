@@ -18,7 +18,7 @@ def run(*arguments: str) -> Result:
     return result
 
 
-def test_new(tmp_path: Path) -> None:
+def test_new_renders_with_options(tmp_path: Path) -> None:
     target = tmp_path / "deep" / "torch_zed"
     result = run("new", str(target), "--defaults", "--vendor-name", "Zed", "--features", "docs", "--num-devices", "3")
     assert result.exit_code == 0, result.output
@@ -84,12 +84,12 @@ def test_new_without_a_terminal_says_what_to_give(tmp_path: Path) -> None:
     assert not list(tmp_path.iterdir())
 
 
-def test_unknown_template_and_version(tmp_path: Path) -> None:
+def test_an_unknown_template_is_refused(tmp_path: Path) -> None:
     assert run("new", str(tmp_path / "a"), "--defaults", "--template", str(tmp_path / "none")).exit_code == 2
     assert not list(tmp_path.iterdir())
 
 
-def test_unwritable_target(tmp_path: Path) -> None:
+def test_a_target_that_cannot_be_written_is_refused(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     result = run("new", str(tmp_path / "file" / "project"), "--defaults")
     assert result.exit_code == 2

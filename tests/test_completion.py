@@ -8,7 +8,7 @@ from torch_backend.cli import main
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
-def test_completion_scripts(shell: str) -> None:
+def test_each_shell_has_a_completion_script(shell: str) -> None:
     result = CliRunner().invoke(main, ["completion", shell])
     assert result.exit_code == 0, result.output
     assert f"_TORCH_BACKEND_COMPLETE={shell}_complete" in result.output
@@ -22,7 +22,7 @@ def test_completion_scripts(shell: str) -> None:
         ("torch-backend status --st", ["--static"]),
     ],
 )
-def test_completion(words: str, expected: list[str]) -> None:
+def test_commands_and_options_are_completed(words: str, expected: list[str]) -> None:
     variables: dict[str, str] = {
         "_TORCH_BACKEND_COMPLETE": "bash_complete",
         "COMP_WORDS": words,

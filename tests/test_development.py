@@ -80,7 +80,7 @@ def test_target_of_a_missing_feature_says_so(bare: Path, target: str, feature: s
     assert f"rendered without the feature '{feature}'. To add it: torch-backend add-feature {feature}" in done.stderr
 
 
-def test_docs_target_works(project: Path, tmp_path: Path) -> None:
+def test_make_docs_renews_the_porting_page(project: Path, tmp_path: Path) -> None:
     copy = tmp_path / "project"
     shutil.copytree(project, copy)
     (copy / "docs" / "porting.md").unlink()
@@ -130,7 +130,7 @@ def test_presets_are_listed(project: Path) -> None:
 
 @pytest.mark.build
 @pytest.mark.parametrize("preset", PRESETS)
-def test_presets_configure(source: Source, tmp_path: Path, preset: str) -> None:
+def test_each_preset_configures(source: Source, tmp_path: Path, preset: str) -> None:
     project = render_into(source, tmp_path / "project")
     python = f"-DPython_EXECUTABLE={sys.executable}"
     done = subprocess.run(
@@ -150,7 +150,7 @@ def test_presets_configure(source: Source, tmp_path: Path, preset: str) -> None:
         assert (project / "build" / preset / "third_party").is_dir()
 
 
-def test_editor_settings(project: Path) -> None:
+def test_editor_settings_use_the_projects_tools(project: Path) -> None:
     settings = json.loads((project / ".vscode" / "settings.json").read_text(encoding="utf-8"))
     recommended = json.loads((project / ".vscode" / "extensions.json").read_text(encoding="utf-8"))["recommendations"]
     for language in ("[cpp]", "[python]"):
@@ -172,7 +172,7 @@ def test_hooks_are_valid(project: Path) -> None:
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-def test_versions_agree(project: Path) -> None:
+def test_tools_have_the_same_versions_everywhere(project: Path) -> None:
     """Of the hooks with those of the project's lint group, and of both with what this repository checks it with."""
     ours = pins((ROOT / "requirements-dev.txt").read_text(encoding="utf-8").split())
     groups = tomllib.loads((project / "pyproject.toml").read_text(encoding="utf-8"))["dependency-groups"]

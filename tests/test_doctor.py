@@ -43,7 +43,7 @@ def test_this_environment_can_build(environment: Environment, site: Path) -> Non
     assert states(checks, "Registrations") == {}
 
 
-def test_outside_of_a_project(
+def test_outside_of_a_project_the_environment_is_checked(
     environment: Environment, site: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     fake_torch(site)
@@ -54,7 +54,7 @@ def test_outside_of_a_project(
     assert [check.name for check in checks if check.name == "package"] == []
 
 
-def test_a_project_that_was_named_has_to_be_one(tmp_path: Path) -> None:
+def test_a_folder_without_a_project_is_refused(tmp_path: Path) -> None:
     result = CliRunner().invoke(main, ["doctor", "--project", str(tmp_path)])
     assert result.exit_code == 2
     assert "is not in a project made from the template" in result.output
@@ -70,7 +70,9 @@ def test_template_and_render_need_the_same(project: Path) -> None:
 @pytest.mark.parametrize(
     ("version", "state"), [(f"{MINOR}.1+cu128", "ok"), (f"{OLDER}.0", "fail"), (f"{NEWER}.0.dev20261101", "fail")]
 )
-def test_torch_versions(environment: Environment, site: Path, version: str, state: str) -> None:
+def test_only_the_torch_of_the_project_is_accepted(
+    environment: Environment, site: Path, version: str, state: str
+) -> None:
     fake_torch(site, version)
     code, checks = doctor(environment)
     check = found(checks, "torch")
@@ -79,21 +81,21 @@ def test_torch_versions(environment: Environment, site: Path, version: str, stat
     assert (f'pip install "torch{RANGE}"' in check.mend) == (state == "fail")
 
 
-def test_torch_without_headers(environment: Environment, site: Path) -> None:
+def test_a_torch_without_headers_fails(environment: Environment, site: Path) -> None:
     fake_torch(site)
     shutil.rmtree(site / "torch" / "include")
     check = found(doctor(environment)[1], "torch for C++")
     assert (check.state, check.found) == ("fail", "this torch has no headers, so extensions cannot be built with it")
 
 
-def test_torch_that_cannot_be_imported(environment: Environment, site: Path) -> None:
+def test_a_torch_that_cannot_be_imported_fails(environment: Environment, site: Path) -> None:
     (site / "torch").mkdir()
     (site / "torch" / "__init__.py").write_text("raise ImportError('libtorch_cpu.so: cannot open')")
     check = found(doctor(environment)[1], "torch")
     assert (check.state, check.found) == ("fail", "cannot be imported: libtorch_cpu.so: cannot open")
 
 
-def test_torch_that_crashes(environment: Environment, site: Path) -> None:
+def test_a_torch_that_crashes_fails(environment: Environment, site: Path) -> None:
     (site / "torch").mkdir()
     (site / "torch" / "__init__.py").write_text("import os, signal\nos.kill(os.getpid(), signal.SIGILL)")
     code, checks = doctor(environment)
@@ -102,7 +104,7 @@ def test_torch_that_crashes(environment: Environment, site: Path) -> None:
     assert found(checks, "Python").state == "ok"
 
 
-def test_the_other_abi(environment: Environment, site: Path) -> None:
+def test_a_torch_of_the_other_abi_fails(environment: Environment, site: Path) -> None:
     fake_torch(site, abi=False)
     check = found(doctor(environment, compiler=True)[1], "C++ ABI")
     assert check.state == "fail"
@@ -117,7 +119,7 @@ def test_the_other_abi(environment: Environment, site: Path) -> None:
         ("c++ -std=c++20 -Dconstinit=nonsense", "error: "),
     ],
 )
-def test_compilers_that_do_not_do(
+def test_unfit_compilers_fail(
     environment: Environment, site: Path, monkeypatch: pytest.MonkeyPatch, compiler: str, message: str
 ) -> None:
     fake_torch(site)
@@ -138,7 +140,7 @@ def test_compilers_that_do_not_do(
         ({"free_threaded": True}, "warn", "without the GIL"),
     ],
 )
-def test_pythons(tmp_path: Path, change: dict[str, Any], state: str, text: str) -> None:
+def test_unfit_pythons_fail(tmp_path: Path, change: dict[str, Any], state: str, text: str) -> None:
     facts = {
         "version": "3.12.1",
         "executable": "/usr/bin/python3",
@@ -173,7 +175,7 @@ def program(path: Path, output: str) -> None:
     path.chmod(path.stat().st_mode | stat.S_IXUSR)
 
 
-def test_old_cmake_and_no_ninja(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_old_cmake_and_a_missing_ninja_fail(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     program(tmp_path / "bin" / "cmake", "cmake version 3.18.4")
     monkeypatch.setenv("PATH", "/nowhere")
     checks = list(tools.checks(context(tmp_path)))
@@ -194,7 +196,9 @@ def test_a_newer_cmake_behind_an_old_one_is_found(tmp_path: Path, monkeypatch: p
 
 
 @pytest.mark.parametrize(("gigabytes", "state"), [(0.5, "fail"), (2, "warn"), (20, "ok")])
-def test_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, gigabytes: float, state: str) -> None:
+def test_little_disk_space_is_reported(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, gigabytes: float, state: str
+) -> None:
     usage = namedtuple("usage", "total used free")
     monkeypatch.setattr(shutil, "disk_usage", lambda _: usage(0, 0, int(gigabytes * (1 << 30))))
     disk = found(list(tools.checks(context(tmp_path))), "disk")
@@ -202,7 +206,7 @@ def test_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, gigabytes: float,
     assert f"{gigabytes:.1f} GB free" in disk.found
 
 
-def test_a_project_that_is_not_committed(environment: Environment, site: Path, tmp_path: Path) -> None:
+def test_a_project_without_git_is_a_warning(environment: Environment, site: Path, tmp_path: Path) -> None:
     fake_torch(site)
     project = tmp_path / "project"
     project.mkdir()
@@ -218,7 +222,7 @@ def test_a_project_that_is_not_committed(environment: Environment, site: Path, t
 # ---------------------------------------------------------------- what a terminal shows
 
 
-def test_output_for_people(environment: Environment, site: Path) -> None:
+def test_text_output_has_remedies_and_a_summary(environment: Environment, site: Path) -> None:
     fake_torch(site, f"{OLDER}.0")
     result = CliRunner().invoke(main, ["doctor", "--project", str(EXAMPLE), "--python", str(environment.python)])
     assert result.exit_code == 1
@@ -230,7 +234,7 @@ def test_output_for_people(environment: Environment, site: Path) -> None:
     assert lines[-1].endswith("failures")
 
 
-def test_python_that_is_none(tmp_path: Path) -> None:
+def test_a_path_that_is_no_python_is_refused(tmp_path: Path) -> None:
     result = CliRunner().invoke(main, ["doctor", "--python", str(tmp_path / "python")])
     assert result.exit_code == 2
     assert f"{tmp_path / 'python'} is not a Python interpreter" in result.output

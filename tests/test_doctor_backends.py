@@ -55,7 +55,7 @@ _setup_privateuseone_for_python_backend("openreg", module, Hooks(), Guard())
 # ---------------------------------------------------------------- installed backends
 
 
-def test_another_backend(environment: Environment, site: Path) -> None:
+def test_another_backend_fails(environment: Environment, site: Path) -> None:
     fake_torch(site)
     install(site, "torch_other")
     code, checks = doctor(environment)
@@ -65,7 +65,7 @@ def test_another_backend(environment: Environment, site: Path) -> None:
     assert "-m pip uninstall torch_other;" in check.mend
 
 
-def test_two_backends_outside_of_a_project(
+def test_outside_of_a_project_only_two_backends_fail(
     environment: Environment, site: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     fake_torch(site)
@@ -78,7 +78,7 @@ def test_two_backends_outside_of_a_project(
     assert "several packages use the name 'backend' in the group torch.backends" in found(checks, "entry point").found
 
 
-def test_metadata_without_a_package(environment: Environment, site: Path) -> None:
+def test_metadata_without_a_package_fails(environment: Environment, site: Path) -> None:
     fake_torch(site)
     describe(site, "torch_openreg", module="torch_openreg", entry_point="torch_openreg")
     _, checks = doctor(environment)
@@ -86,7 +86,7 @@ def test_metadata_without_a_package(environment: Environment, site: Path) -> Non
     assert found(checks, "package").found == f"torch_openreg is not installed; its metadata remains in {site}"
 
 
-def test_installed_twice(environment: Environment, site: Path) -> None:
+def test_a_package_that_is_installed_twice_fails(environment: Environment, site: Path) -> None:
     fake_torch(site)
     install(site, "torch_openreg")
     describe(site, "torch-openreg", module="torch_openreg", entry_point="torch_openreg", version="0.9")
@@ -95,7 +95,7 @@ def test_installed_twice(environment: Environment, site: Path) -> None:
     assert "torch_openreg is installed 2 times" in check.found
 
 
-def test_two_distributions_bring_the_package(environment: Environment, site: Path) -> None:
+def test_a_package_from_two_distributions_fails(environment: Environment, site: Path) -> None:
     fake_torch(site)
     install(site, "torch_openreg")
     describe(site, "openreg_nightly", module="torch_openreg", entry_point="torch_openreg")
@@ -113,7 +113,7 @@ def test_two_distributions_bring_the_package(environment: Environment, site: Pat
         (MINOR, -1_000_000, "ok", "_C"),
     ],
 )
-def test_compiled_library(
+def test_a_library_that_is_stale_or_for_another_torch_is_reported(
     environment: Environment, site: Path, minor: str | None, age: int, state: str, text: str
 ) -> None:
     fake_torch(site)
@@ -129,7 +129,7 @@ def test_compiled_library(
     assert (check.state, text in check.found) == (state, True), check
 
 
-def test_the_newest_source_counts(tmp_path: Path) -> None:
+def test_the_age_of_the_build_is_compared_with_the_newest_source(tmp_path: Path) -> None:
     root = tmp_path / "tests" / "project"  # a folder above the project may have any name
     for number, name in enumerate(("CMakeLists.txt", "csrc/a.cpp", "third_party/x/tests/b.cpp", "csrc/notes.md")):
         (root / name).parent.mkdir(parents=True, exist_ok=True)
@@ -138,7 +138,9 @@ def test_the_newest_source_counts(tmp_path: Path) -> None:
     assert backends.newest_source(root) == root / "csrc" / "a.cpp"
 
 
-def test_autoload_switched_off(environment: Environment, site: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_autoload_that_is_switched_off_is_reported(
+    environment: Environment, site: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     fake_torch(site)
     install(site, "torch_openreg", "raise ImportError('no library')")
     monkeypatch.setenv("TORCH_DEVICE_BACKEND_AUTOLOAD", "0")
@@ -152,7 +154,7 @@ def test_autoload_switched_off(environment: Environment, site: Path, monkeypatch
 # ---------------------------------------------------------------- registrations
 
 
-def test_a_package_that_does_not_import(environment: Environment, site: Path) -> None:
+def test_a_package_that_does_not_import_fails(environment: Environment, site: Path) -> None:
     install(site, "torch_openreg", "raise ImportError('undefined symbol: _ZN3c10')")
     code, checks = doctor(environment)
     registrations = [check for check in checks if check.group == "Registrations"]
@@ -176,7 +178,7 @@ def test_missing_registrations_are_named(environment: Environment, site: Path) -
     assert result["fallback"] == "warn"
 
 
-def test_the_one_that_is_missing_is_named(environment: Environment, site: Path) -> None:
+def test_a_single_missing_registration_is_named(environment: Environment, site: Path) -> None:
     """Module, guard and hooks are there, and no device, as on a machine without the chip: the allocator is not."""
     install(site, "torch_openreg", IN_PYTHON)
     _, checks = doctor(environment)

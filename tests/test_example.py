@@ -20,7 +20,7 @@ def _edit(path: Path, text: str = "// an edit\n") -> None:
     path.write_text(path.read_text() + text)
 
 
-def test_in_step(scratch: Example) -> None:
+def test_the_rendered_example_has_no_drift(scratch: Example) -> None:
     assert scratch.check() == ""
     sync = scratch.render()
     assert (sync.written, sync.removed) == ([], [])
@@ -48,7 +48,7 @@ def test_lost_run_bit_is_drift(scratch: Example) -> None:
     assert "run bit set in example" in scratch.check()
 
 
-def test_only_what_changed_is_touched(scratch: Example) -> None:
+def test_only_changed_files_are_written(scratch: Example) -> None:
     scratch.render()
     for path in scratch.folder.rglob("*"):
         os.utime(path, (1, 1))

@@ -98,7 +98,7 @@ for use in (lambda: torch.ones(2, device="acme"), lambda: acme.operators.set_fal
 
 @pytest.mark.build
 @pytest.mark.xdist_group("external")
-def test_as_it_is_rendered(source: Source, machine: Environment) -> None:
+def test_an_unwritten_port_builds_and_says_what_to_write(source: Source, machine: Environment) -> None:
     """It builds, loads with torch, has no device, says what to write, and its own tests of that pass."""
     folder = _install(render_tree(source, ANSWERS), machine)
     told = checked(machine.python, "-c", USE, cwd=SCRATCH, env=machine.variables()).splitlines()
@@ -113,7 +113,7 @@ def test_as_it_is_rendered(source: Source, machine: Environment) -> None:
 
 @pytest.mark.build
 @pytest.mark.xdist_group("external")
-def test_ported_to_another_library(source: Source, machine: Environment) -> None:
+def test_a_port_passes_the_projects_tests(source: Source, machine: Environment) -> None:
     """The project's tests hold on it, but for those that need what the library is without."""
     build, prefix = SCRATCH / "quartz", SCRATCH / "prefix"
     env = machine.variables()

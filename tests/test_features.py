@@ -30,7 +30,7 @@ def project(template: Template, tmp_path: Path) -> Path:
     return folder
 
 
-def test_add(project: Path) -> None:
+def test_adding_a_feature_adds_its_files(project: Path) -> None:
     result = run("add-feature", "benchmarks", "docs", "--project", str(project))
     assert result.exit_code == 0, result.output
     assert "The project already has docs." in result.output
@@ -43,7 +43,7 @@ def test_add(project: Path) -> None:
     assert git(project, "status", "--porcelain") == " M .copier-answers.yml\n?? benchmarks/\n"
 
 
-def test_remove(project: Path) -> None:
+def test_removing_a_feature_keeps_the_vendors_files(project: Path) -> None:
     edit(project, "docs/mine.md", "# Mine\n")
     result = run("remove-feature", "docs", "--project", str(project))
     assert result.exit_code == 0, result.output
@@ -93,7 +93,7 @@ def test_a_file_of_the_vendor_at_the_same_place_is_a_conflict(project: Path) -> 
     assert "the vendor's\n" in (project / "benchmarks" / "run.py").read_text()
 
 
-def test_what_is_there_already_changes_nothing(project: Path) -> None:
+def test_adding_a_present_or_removing_an_absent_feature_changes_nothing(project: Path) -> None:
     before = snapshot(project)
     there = run("add-feature", "docs", "--project", str(project))
     assert (there.exit_code, there.output) == (0, "The project already has docs.\n")
@@ -103,7 +103,7 @@ def test_what_is_there_already_changes_nothing(project: Path) -> None:
 
 
 @pytest.mark.parametrize("command", ["add-feature", "remove-feature"])
-def test_unknown_names(project: Path, command: str) -> None:
+def test_an_unknown_feature_is_refused_with_a_suggestion(project: Path, command: str) -> None:
     before = snapshot(project)
     near = run(command, "benchmark", "--project", str(project))
     assert near.exit_code == 2

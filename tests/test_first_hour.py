@@ -87,7 +87,7 @@ def test_the_scratch_folder_is_in_no_repository(tmp_path: Path) -> None:
 
 
 @pytest.mark.build
-def test_first_hour(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_commands_of_the_readme_work(monkeypatch: pytest.MonkeyPatch) -> None:
     """As test_build.py builds the project Acme, so that the compiler cache serves both."""
     folder = ROOT / "build" / "tests" / "first_hour"
     monkeypatch.setenv("SKBUILD_CMAKE_DEFINE", "WARNINGS_AS_ERRORS=ON")

@@ -127,7 +127,7 @@ def test_the_next_version_updates_a_project(installed: dict[str, Installed], pro
     assert "Install a newer torch-backend" in first.run("update", cwd=project, code=2), "and no way back"
 
 
-def test_a_template_without_tags(repository: Path, tmp_path: Path) -> None:
+def test_without_tags_each_commit_is_a_version(repository: Path, tmp_path: Path) -> None:
     """Each commit is a version: a later package takes a project to what it renders."""
     clone = tmp_path / "clone"
     git(tmp_path, "clone", "--quiet", "--no-tags", str(repository), str(clone))
@@ -166,7 +166,9 @@ def test_conflicts_are_shown(installed: dict[str, Installed], project: Path) -> 
     assert "=======" in (project / EVENT).read_text()
 
 
-def test_plain_copier_goes_on(installed: dict[str, Installed], repository: Path, project: Path) -> None:
+def test_plain_copier_updates_from_package_and_address(
+    installed: dict[str, Installed], repository: Path, project: Path
+) -> None:
     """From the package, and, once the project knows its address, from the git repository."""
     second = installed["v1.1.0"]
     answers = project / ".copier-answers.yml"
@@ -196,7 +198,7 @@ def test_new_gives_what_copier_copy_gives(installed: dict[str, Installed], repos
     assert checked("diff", "--recursive", "made", "copied", cwd=tmp_path) == ""
 
 
-def test_an_older_version_on_request(installed: dict[str, Installed], tmp_path: Path) -> None:
+def test_ref_renders_an_older_version(installed: dict[str, Installed], tmp_path: Path) -> None:
     second = installed["v1.1.0"]
     second.run("new", "torch_zed", "--defaults", "--ref", "v1.0.0", cwd=tmp_path)
     origin = answers_of(tmp_path / "torch_zed")

@@ -38,7 +38,7 @@ def test_what_is_reported_comes_back(scripts: Path) -> None:
     assert (outcome.failure, outcome.errors, outcome.reason, outcome.crashed) == ("", "", "", False)
 
 
-def test_variables(scripts: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_variables_are_set_and_removed_for_the_process(scripts: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("GONE", "1")
     monkeypatch.setenv("KEPT", "2")
     write(scripts, "yield [os.environ.get(name) for name in ('GONE', 'KEPT', 'NEW')]")
@@ -54,13 +54,13 @@ def test_variables(scripts: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         ("time.sleep(600)", "did not end within 2 seconds and was killed"),
     ],
 )
-def test_items_of_a_process_that_dies(scripts: Path, end: str, failure: str) -> None:
+def test_items_before_a_crash_are_kept(scripts: Path, end: str, failure: str) -> None:
     write(scripts, f"yield 1\nyield 2\n{end}\nyield 3")
     outcome = ask(PYTHON, "ask", time_limit=2 if "sleep" in end else 60)
     assert (outcome.items, outcome.failure, outcome.crashed) == ([1, 2], failure, True)
 
 
-def test_a_grandchild_that_lives_on_does_not_keep_us(scripts: Path) -> None:
+def test_a_grandchild_that_lives_on_is_not_waited_for(scripts: Path) -> None:
     write(scripts, "import subprocess\nsubprocess.Popen(['sleep', '20'])\nyield 'done'")
     outcome = ask(PYTHON, "ask", time_limit=10)
     assert (outcome.items, outcome.failure) == (["done"], "")
@@ -86,7 +86,7 @@ def test_nothing_is_imported_from_the_current_folder(
     assert ask(PYTHON, "ask").items == [True]
 
 
-def test_an_interpreter_that_is_none(scripts: Path, tmp_path: Path) -> None:
+def test_a_file_that_is_no_interpreter_is_an_error(scripts: Path, tmp_path: Path) -> None:
     broken = tmp_path / "python"
     broken.write_text("not a program")
     broken.chmod(0o755)
@@ -125,11 +125,11 @@ def active(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "active"
 
 
-def test_the_python_that_runs_the_command_is_meant_if_it_has_torch() -> None:
+def test_the_commands_own_python_is_used_if_it_has_torch() -> None:
     assert find_python() == PYTHON
 
 
-def test_the_chosen_python_is_meant(tmp_path: Path, project: Project) -> None:
+def test_the_chosen_python_is_used(tmp_path: Path, project: Project) -> None:
     python = environment_with(tmp_path / "chosen", None)
     assert find_python(project, python) == find_python(None, tmp_path / "chosen") == python
     for wrong in (project.root, tmp_path / "gone"):
@@ -137,7 +137,7 @@ def test_the_chosen_python_is_meant(tmp_path: Path, project: Project) -> None:
             find_python(None, wrong)
 
 
-def test_the_first_python_with_the_projects_torch_is_meant(active: Path, project: Project) -> None:
+def test_the_first_python_with_the_projects_torch_is_used(active: Path, project: Project) -> None:
     running = Path(sys.executable)
     assert find_python(project) == running  # nobody has torch
     other = environment_with(active, "2.0.1")
@@ -147,7 +147,7 @@ def test_the_first_python_with_the_projects_torch_is_meant(active: Path, project
     assert find_python() == other
 
 
-def test_what_keeps_each_python_from_being_meant_is_said(active: Path, project: Project) -> None:
+def test_the_error_says_why_each_python_is_unfit(active: Path, project: Project) -> None:
     running, other = Path(sys.executable), environment_with(active, "2.0.1")
     with pytest.raises(UserError) as caught:
         require_python(project, None, ["yaml"], "Operators are looked up in", "pyyaml")

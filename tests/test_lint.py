@@ -39,7 +39,7 @@ def problems(tree: Source, name: str, text: str) -> list[str]:
         ("f.py.jinja", 'x = f"{{ \'{\' }}{{ device_name }}}"\n'),
     ],
 )  # fmt: skip
-def test_clean(tree: Source, name: str, text: str) -> None:
+def test_correct_files_have_no_problems(tree: Source, name: str, text: str) -> None:
     assert problems(tree, name, text) == []
 
 
@@ -69,13 +69,13 @@ def test_clean(tree: Source, name: str, text: str) -> None:
         ("a.cpp.jinja", "", "empty: it needs no suffix"),
     ],
 )
-def test_found(tree: Source, name: str, text: str, expected: str) -> None:
+def test_each_corruption_is_found(tree: Source, name: str, text: str, expected: str) -> None:
     found = problems(tree, name, text)
     assert len(found) >= 1
     assert expected in found[0]
 
 
-def test_suffixed_twin(tree: Source) -> None:
+def test_a_file_beside_its_rendered_twin_is_found(tree: Source) -> None:
     problems(tree, "a.h", "x\n")
     assert "would be ignored" in problems(tree, "a.h.jinja", "{{ device_name }}\n")[0]
 

@@ -61,11 +61,11 @@ def list_ops(environment: Environment, *options: str, command: str = "list-ops")
         ("aten::add.Tensor", "ADD", False),
     ],
 )
-def test_patterns(name: str, pattern: str, expected: bool) -> None:
+def test_patterns_match_names_with_and_without_namespace(name: str, pattern: str, expected: bool) -> None:
     assert fits(name, pattern) == expected
 
 
-def test_what_the_package_says(environment: Environment, described: Path) -> None:
+def test_the_states_are_those_of_the_package(environment: Environment, described: Path) -> None:
     result = list_ops(environment)
     assert result.exit_code == 0, result.output
     rows = [line.split() for line in result.stdout.splitlines()]
@@ -80,7 +80,7 @@ def test_what_the_package_says(environment: Environment, described: Path) -> Non
     assert result.stderr == "6 of 6 overloads\n"
 
 
-def test_pattern_and_states(environment: Environment, described: Path) -> None:
+def test_pattern_and_states_select_operators(environment: Environment, described: Path) -> None:
     result = list_ops(environment, "*add*", "--state", "native", "--state", "cpu", "--json")
     told = json.loads(result.stdout)
     assert told["source"] == "torch.openreg.operators.coverage()"
@@ -92,11 +92,11 @@ def test_pattern_and_states(environment: Environment, described: Path) -> None:
     assert told["counts"] == {"native": 2, "emulated": 0, "cpu": 1, "composite": 0, "none": 0}
 
 
-def test_reasons(environment: Environment, described: Path) -> None:
+def test_verbose_output_has_reasons(environment: Environment, described: Path) -> None:
     assert list_ops(environment, "gelu", "-v").stdout == "aten::gelu  composite because composite\n"
 
 
-def test_summary_by_its_other_name(environment: Environment, described: Path) -> None:
+def test_coverage_is_another_name_of_the_command(environment: Environment, described: Path) -> None:
     result = list_ops(environment, "--summary", command="coverage")
     lines = result.stdout.splitlines()
     assert lines[0] == f"6 overloads of torch {FIRST} on openreg, from torch.openreg.operators.coverage():"
@@ -110,25 +110,27 @@ def test_summary_by_its_other_name(environment: Environment, described: Path) ->
         (["add", "--state", "none"], "'add' matches 2 overloads, none of them in the state none.\n"),
     ],
 )
-def test_nothing_fits(environment: Environment, described: Path, options: list[str], message: str) -> None:
+def test_without_a_match_the_exit_code_is_1(
+    environment: Environment, described: Path, options: list[str], message: str
+) -> None:
     result = list_ops(environment, *options)
     assert (result.exit_code, result.stdout, result.stderr) == (1, "", message)
 
 
-def test_a_state_that_is_none(environment: Environment) -> None:
+def test_an_unknown_state_is_refused(environment: Environment) -> None:
     result = list_ops(environment, "--state", "fast")
     assert result.exit_code == 2
     assert "'native', 'emulated', 'cpu', 'composite', 'none'" in result.stderr
 
 
-def test_not_installed(environment: Environment, site: Path) -> None:
+def test_a_package_that_is_not_installed_is_named(environment: Environment, site: Path) -> None:
     fake_torch(site)
     result = list_ops(environment)
     assert result.exit_code == 2
     assert result.stderr.startswith(f"torch_openreg is not installed for {environment.python}. In {EXAMPLE}, build")
 
 
-def test_does_not_load(environment: Environment, site: Path) -> None:
+def test_a_package_that_does_not_load_is_named(environment: Environment, site: Path) -> None:
     fake_torch(site)
     install(site, "torch_openreg", "import os\nos.abort()")
     result = list_ops(environment)
@@ -138,7 +140,7 @@ def test_does_not_load(environment: Environment, site: Path) -> None:
     assert "torch-backend doctor" in result.stderr
 
 
-def test_a_package_that_does_not_say_how_operators_run(environment: Environment, site: Path) -> None:
+def test_a_package_without_coverage_is_named(environment: Environment, site: Path) -> None:
     fake_torch(site)
     install(site, "torch_openreg", SAYS_NOTHING)
     result = list_ops(environment)

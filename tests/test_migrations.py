@@ -95,7 +95,7 @@ def test_plain_copier_updates_without_trust(template: Template, project: Path) -
         ("- [", "cannot be read"),
     ],
 )
-def test_what_is_not_a_migration_is_refused(text: str, message: str) -> None:
+def test_entries_of_a_wrong_form_are_refused(text: str, message: str) -> None:
     with pytest.raises(UserError, match=message):
         migrations.parse(text)
 
@@ -146,7 +146,7 @@ def test_what_has_become_optional_stays() -> None:
     assert migrations.migrate_answers({"features": ["docs"]}, steps) == {"features": ["docs", "graphs"]}
 
 
-def test_text_gets_the_new_names() -> None:
+def test_the_vendors_text_gets_the_new_names() -> None:
     steps = migrations.parse("""
 - version: "1.0.0"
   renames: {csrc/a/Old.h: csrc/b/New.h, csrc/a: csrc/b}

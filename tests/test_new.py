@@ -80,7 +80,7 @@ def test_names_are_shown(template: Template, tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("identity")
-def test_first_commit(template: Template, tmp_path: Path) -> None:
+def test_the_first_commit_holds_the_project(template: Template, tmp_path: Path) -> None:
     project = tmp_path / "torch_zed"
     new(template, project)
     assert git(project, "log", "--format=%an: %s").strip() == "Developers: Start from the template v1.0.0"
@@ -91,12 +91,14 @@ def test_first_commit(template: Template, tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("identity")
-def test_without_git(template: Template, tmp_path: Path) -> None:
+def test_no_git_makes_no_repository(template: Template, tmp_path: Path) -> None:
     new(template, tmp_path / "torch_zed", "--no-git")
     assert not (tmp_path / "torch_zed" / ".git").exists()
 
 
-def test_git_without_an_identity(template: Template, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_a_git_identity_nothing_is_committed(
+    template: Template, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     settings = tmp_path / "settings"
     settings.write_text("[user]\nuseConfigOnly = true\n")
     monkeypatch.setenv("GIT_CONFIG_GLOBAL", str(settings))
@@ -110,7 +112,7 @@ def test_git_without_an_identity(template: Template, tmp_path: Path, monkeypatch
 
 @pytest.mark.usefixtures("identity")
 @pytest.mark.parametrize("inside", ["below", "itself"])
-def test_in_a_repository_that_is_there(template: Template, tmp_path: Path, inside: str) -> None:
+def test_in_a_repository_nothing_is_committed(template: Template, tmp_path: Path, inside: str) -> None:
     top = tmp_path / "torch_zed"
     git(tmp_path, "init", "--quiet", str(top))
     project = top / "sub" if inside == "below" else top
@@ -121,7 +123,9 @@ def test_in_a_repository_that_is_there(template: Template, tmp_path: Path, insid
 
 
 @pytest.mark.usefixtures("identity")
-def test_into_the_current_folder(template: Template, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_current_folder_can_be_the_target(
+    template: Template, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     folder = tmp_path / "torch_zed"
     folder.mkdir()
     monkeypatch.chdir(folder)

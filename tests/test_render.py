@@ -89,7 +89,7 @@ def test_metadata_are_the_answers(project: Path) -> None:
     }
 
 
-def test_licence(project: Path) -> None:
+def test_the_licence_is_the_chosen_one(project: Path) -> None:
     answers = answers_of(project)
     text = (project / "LICENSE").read_text(encoding="utf-8")
     assert LICENCE_WORDS[answers["license"]] in text
@@ -245,7 +245,7 @@ def test_copier_command_needs_no_trust(source: Source, tmp_path: Path, defaults:
     assert answers_of(tmp_path / "project")["vendor_name"] == ("Acme" if defaults else "Zed")
 
 
-def test_what_copier_copy_of_this_repository_gives(tmp_path: Path, source: Source) -> None:
+def test_copier_copy_of_this_repository_gives_the_same_project(tmp_path: Path, source: Source) -> None:
     """A clone renders as the snapshots of the other tests do."""
     repository = tmp_path / "repository"
     shutil.copytree(source.root, repository)

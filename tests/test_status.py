@@ -95,7 +95,7 @@ def port(tmp_path: Path) -> Path:
 # ---------------------------------------------------------------- C++
 
 
-def test_functions() -> None:
+def test_functions_are_found_with_their_lines() -> None:
     found = [(function.name, function.line) for function in functions(CXX)]
     assert found == [
         ("Scoped::Scoped", 13),
@@ -107,7 +107,7 @@ def test_functions() -> None:
     ]
 
 
-def test_code_of_functions() -> None:
+def test_the_code_of_a_function_ends_at_its_brace() -> None:
     code = {function.name: function.code for function in functions(CXX)}
     assert code["Scoped::Scoped"].startswith("explicit Scoped(int index) : previous_(current())")
     assert code["Scoped::Scoped"].endswith("}")
@@ -133,7 +133,7 @@ def test_every_function_of_the_example_is_found() -> None:
 # ---------------------------------------------------------------- the seam
 
 
-def test_seam_of_the_example() -> None:
+def test_every_function_of_the_example_uses_the_emulated_sdk() -> None:
     seam = read_seam(Project.find(EXAMPLE))
     assert seam.sdk == "third_party/openreg"
     memory = next(file for file in seam.files if file.path == "csrc/device/Memory.cpp")
@@ -154,7 +154,7 @@ def test_a_ported_function_counts(port: Path) -> None:
     assert "release" not in next(file for file in after.files if file.path == "csrc/device/Memory.cpp").emulated
 
 
-def test_without_the_emulated_sdk(port: Path) -> None:
+def test_without_the_emulated_sdk_no_function_counts_as_emulated(port: Path) -> None:
     shutil.rmtree(port / "third_party")
     seam = read_seam(Project.find(port))
     assert (seam.sdk, seam.emulated) == (None, 0)
@@ -177,7 +177,7 @@ def test_unwritten_functions_are_counted(source: Source, tmp_path: Path) -> None
     assert "release" not in next(file for file in after.files if file.path.endswith("/Memory.cpp")).unwritten
 
 
-def test_where_every_render_starts(project: Path) -> None:
+def test_a_fresh_project_has_no_ported_function(project: Path) -> None:
     reference, seam = read_seam(Project.find(EXAMPLE)), read_seam(Project.find(project))
     if Project.find(project).answers["device_library"] == "emulated":
         assert (seam.functions, seam.emulated, seam.unwritten) == (reference.functions, reference.emulated, 0)
@@ -213,7 +213,7 @@ def test_a_deleted_tag_is_gone(port: Path) -> None:
 # ---------------------------------------------------------------- the command
 
 
-def test_json() -> None:
+def test_json_holds_every_field() -> None:
     told = status()
     assert (told["device"], told["package"]) == ("openreg", "torch_openreg")
     assert told["features"] == Project.find(EXAMPLE).answers["features"]
@@ -228,7 +228,7 @@ def test_json() -> None:
     }
 
 
-def test_template_version(port: Path) -> None:
+def test_the_version_of_the_template_is_shown(port: Path) -> None:
     with (port / ".copier-answers.yml").open("a") as file:
         file.write("_commit: v1.2.0\n_src_path: https://example.com/template\n")
     assert status(project=port)["template"] == {"address": "https://example.com/template", "version": "v1.2.0"}
@@ -236,7 +236,7 @@ def test_template_version(port: Path) -> None:
     assert "template  v1.2.0 from https://example.com/template\n" in result.output
 
 
-def test_output_for_people() -> None:
+def test_text_output_is_brief_unless_verbose() -> None:
     brief = CliRunner().invoke(main, ["status", "--static", "--project", str(EXAMPLE / "csrc")]).output
     assert brief.startswith(f"torch_openreg, device openreg, in {EXAMPLE}\n")
     assert re.search(r"Seam: \d+ of \d+ functions in csrc/device still use third_party/openreg", brief)
@@ -247,7 +247,7 @@ def test_output_for_people() -> None:
         assert "Operators: unknown\n  not loaded (--static): only a built backend knows how operators run\n" in output
 
 
-def test_not_installed_is_told_and_no_error(tmp_path: Path) -> None:
+def test_a_package_that_is_not_installed_is_no_error(tmp_path: Path) -> None:
     python = tmp_path / "python"
     python.write_text(f'#!/bin/sh\nexec "{sys.executable}" -S "$@"\n')  # no site-packages: no torch
     python.chmod(0o755)
@@ -257,7 +257,7 @@ def test_not_installed_is_told_and_no_error(tmp_path: Path) -> None:
     assert "pip install --no-build-isolation --editable ." in result.output
 
 
-def test_outside_of_a_project(tmp_path: Path) -> None:
+def test_outside_of_a_project_it_is_refused(tmp_path: Path) -> None:
     result = CliRunner().invoke(main, ["status", "--project", str(tmp_path)])
     assert result.exit_code == 2
     assert "is not in a project made from the template" in result.output

@@ -183,7 +183,7 @@ def made(request: pytest.FixtureRequest, source: Source) -> Made:
 
 
 @pytest.mark.matrix
-def test_of_torch_it_needs_what_every_build_has(made: Made) -> None:
+def test_it_links_only_libraries_of_every_torch_build(made: Made) -> None:
     environment = Environment(made.project.parent / "venv")
     everywhere = {"libtorch_cpu.so", "libc10.so"}
     needs = made.needs_of_torch(environment)
@@ -194,7 +194,7 @@ def test_of_torch_it_needs_what_every_build_has(made: Made) -> None:
 
 @pytest.mark.matrix
 @pytest.mark.parametrize("build", BUILDS)
-def test_it_works_with(made: Made, build: str) -> None:
+def test_the_package_works_with_each_build_of_torch(made: Made, build: str) -> None:
     use(made, environment_with(build))
 
 

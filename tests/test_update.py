@@ -64,7 +64,7 @@ def test_edits_are_kept_and_news_arrive(real_template: Path, tmp_path: Path) -> 
     assert not list(project.rglob("*.rej"))
 
 
-def test_updated_equals_fresh(template: Path, tmp_path: Path) -> None:
+def test_an_updated_project_equals_a_fresh_one(template: Path, tmp_path: Path) -> None:
     project = render_into(Source(template), tmp_path / "project")
     commit_all(project, "rendered")
     path = template / "template" / "csrc" / "runtime" / "Stream.h.jinja"

@@ -121,7 +121,7 @@ def test_what_the_vendor_has_deleted_stays_deleted(template: Template, project: 
     assert not (project / EVENT).exists()
 
 
-def test_a_project_in_a_folder_of_a_larger_repository(template: Template, tmp_path: Path) -> None:
+def test_a_project_in_a_subfolder_of_a_repository_is_updated(template: Template, tmp_path: Path) -> None:
     top = tmp_path / "mono"
     project = render_into(Source(template.root), top / "devices" / "zed", vendor_name="Zed")
     (top / "other.txt").write_text("other\n")
@@ -138,7 +138,7 @@ def test_a_project_in_a_folder_of_a_larger_repository(template: Template, tmp_pa
     assert (top / "other.txt").read_text() == "an edit elsewhere is none of our business\n"
 
 
-def test_changelog_between_the_versions(template: Template, project: Path) -> None:
+def test_the_changelog_between_the_versions_is_shown(template: Template, project: Path) -> None:
     template.write(
         "CHANGELOG.md",
         "# Changes\n\n## Unreleased\n\nLater.\n\n## 1.2.0 (2026-02-01)\n\n- Two.\n\n"
@@ -153,7 +153,7 @@ def test_changelog_between_the_versions(template: Template, project: Path) -> No
     assert "Later" not in output
 
 
-def test_check(template: Template, project: Path) -> None:
+def test_check_says_whether_there_is_a_newer_version(template: Template, project: Path) -> None:
     same = run("update", "--check", "--project", str(project))
     assert (same.exit_code, same.output) == (0, "The project is at v1.0.0; there is no newer version.\n")
     template.append("template/README.md.jinja", "\nNews.\n")
@@ -188,7 +188,7 @@ def test_dry_run_shows_the_diff_and_changes_nothing(template: Template, project:
     assert snapshot(project) == before
 
 
-def test_to_a_named_version(template: Template, project: Path) -> None:
+def test_ref_updates_to_that_version(template: Template, project: Path) -> None:
     for number in (1, 2):
         template.append("template/README.md.jinja", f"\nNews {number}.\n")
         template.release(f"v1.{number}.0")
@@ -204,7 +204,7 @@ def test_to_a_named_version(template: Template, project: Path) -> None:
     assert "no version --x" in run("update", "--ref=--x", "--project", str(project)).output
 
 
-def test_over_an_address_of_git(template: Template, project: Path) -> None:
+def test_a_git_address_works_as_template(template: Template, project: Path) -> None:
     address = f"file://{template.root}"
     edit(
         project,
@@ -217,7 +217,7 @@ def test_over_an_address_of_git(template: Template, project: Path) -> None:
     assert (answers_of(project)["_commit"], answers_of(project)["_src_path"]) == ("v1.1.0", address)
 
 
-def test_a_template_that_has_moved(template: Template, project: Path, tmp_path: Path) -> None:
+def test_template_gives_the_new_address_of_a_moved_template(template: Template, project: Path, tmp_path: Path) -> None:
     template.append("template/README.md.jinja", "\nNews.\n")
     template.release("v1.1.0")
     moved = tmp_path / "moved"
@@ -229,7 +229,7 @@ def test_a_template_that_has_moved(template: Template, project: Path, tmp_path: 
     assert answers_of(project)["_src_path"] == str(moved)
 
 
-def test_answers_given_with_the_command(template: Template, project: Path) -> None:
+def test_data_changes_answers(template: Template, project: Path) -> None:
     result = run("update", "--data", "num_devices=5", "--project", str(project))
     assert result.exit_code == 0, result.output
     assert "At v1.0.0 of the template." in result.output
@@ -247,7 +247,7 @@ def test_answers_given_with_the_command(template: Template, project: Path) -> No
     assert git(project, "status", "--porcelain") == ""
 
 
-def test_a_new_question(template: Template, project: Path) -> None:
+def test_a_new_question_needs_an_answer_or_defaults(template: Template, project: Path) -> None:
     template.append("copier.yml", "\ncolour:\n  type: str\n  help: Colour\n  default: red\n")
     template.append("template/README.md.jinja", "\n{{ colour }}\n")
     template.release("v1.1.0")
@@ -263,7 +263,7 @@ def test_a_new_question(template: Template, project: Path) -> None:
     assert (project / "README.md").read_text().endswith("\nred\n")
 
 
-def test_a_second_tag_on_a_version(template: Template, project: Path) -> None:
+def test_a_second_tag_on_a_version_is_not_recorded(template: Template, project: Path) -> None:
     """Git describes a commit by any of its tags; one such as `latest` moves on, and would be of no use later."""
     template.append("template/README.md.jinja", "\nNews.\n")
     template.release("v1.1.0")

@@ -21,7 +21,7 @@ from .versions import EVENT, STREAM, Template, edit, originals, project, snapsho
 __all__ = ["originals", "project", "template"]
 
 
-def test_a_project_that_does_not_know_its_version(source: Source, tmp_path: Path) -> None:
+def test_a_project_without_a_recorded_version_is_refused(source: Source, tmp_path: Path) -> None:
     project = render_into(source, tmp_path / "project")
     commit_all(project, "rendered")
     result = run("update", "--project", str(project))
@@ -30,7 +30,7 @@ def test_a_project_that_does_not_know_its_version(source: Source, tmp_path: Path
 
 
 @pytest.mark.parametrize("kind", ["edited", "new file", "no repository", "not tracked"])
-def test_what_git_could_not_bring_back_is_refused(template: Template, project: Path, kind: str) -> None:
+def test_uncommitted_edits_are_refused(template: Template, project: Path, kind: str) -> None:
     template.append("template/README.md.jinja", "\nNews.\n")
     template.release("v1.1.0")
     if kind == "edited":

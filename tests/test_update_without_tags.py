@@ -38,7 +38,7 @@ def _news(template: Template) -> str:
     return git(template.root, "describe", "--always").strip()
 
 
-def test_the_newest_commit_of_the_branch(template: Template, project: Path, first: str) -> None:
+def test_an_update_goes_to_the_newest_commit_of_the_branch(template: Template, project: Path, first: str) -> None:
     same = run("update", "--check", "--project", str(project))
     label = "(1.1.0, not released yet)"
     assert (same.exit_code, same.output) == (0, f"The project is at {first} {label}; there is no newer version.\n")
@@ -60,7 +60,7 @@ def test_the_newest_commit_of_the_branch(template: Template, project: Path, firs
     assert answers_of(project)["_commit"] == second
 
 
-def test_plain_copier(template: Template, project: Path, first: str) -> None:
+def test_plain_copier_updates_to_the_newest_commit(template: Template, project: Path, first: str) -> None:
     second = _news(template)
     command = [sys.executable, "-m", "copier", "update", "--defaults", "--quiet", str(project)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
@@ -84,7 +84,7 @@ def test_a_project_stays_on_its_branch(template: Template, project: Path, first:
     assert not (project / "MAIN.md").exists()
 
 
-def test_a_branch_that_cannot_be_told(template: Template, project: Path, first: str) -> None:
+def test_an_ambiguous_branch_is_refused(template: Template, project: Path, first: str) -> None:
     git(template.root, "checkout", "--quiet", "-b", "one")
     second = _news(template)
     edit(project, ".copier-answers.yml", (project / ".copier-answers.yml").read_text().replace(first, second))
@@ -99,7 +99,7 @@ def test_a_branch_that_cannot_be_told(template: Template, project: Path, first: 
     assert run("update", "--ref", "kept", "--project", str(project)).exit_code == 0
 
 
-def test_a_repository_that_has_a_commit_checked_out(template: Template, project: Path, first: str) -> None:
+def test_a_repository_with_a_detached_head_works(template: Template, project: Path, first: str) -> None:
     second = _news(template)
     git(template.root, "checkout", "--quiet", "--detach")
     git(template.root, "branch", "--delete", "--force", "main")
@@ -108,7 +108,7 @@ def test_a_repository_that_has_a_commit_checked_out(template: Template, project:
 
 
 @pytest.mark.parametrize("form", ["{}", "0.0.0.post2.dev0+{}", "0.0.0.post47+g{}"])
-def test_how_a_commit_may_be_recorded(template: Template, project: Path, first: str, form: str) -> None:
+def test_each_form_of_a_recorded_commit_is_understood(template: Template, project: Path, first: str, form: str) -> None:
     whole = git(template.root, "rev-parse", first).strip()
     for commit in (whole, first):
         text = (project / ".copier-answers.yml").read_text().replace(str(answers_of(project)["_commit"]), "COMMIT")

@@ -29,7 +29,7 @@ def project(source: Source, tmp_path_factory: pytest.TempPathFactory) -> Path:
         ("none", "-m pip install --upgrade pip"),
     ],
 )
-def test_which_torch_is_installed(project: Path, tmp_path: Path, torch: str, expected: str) -> None:
+def test_each_choice_installs_its_torch(project: Path, tmp_path: Path, torch: str, expected: str) -> None:
     env = stand_in(tmp_path / "bin", "python") | {"TORCH": torch}
     done = bash(step_named(project, "Install torch"), project, env)
     assert done.returncode == 0, done.stderr

@@ -40,14 +40,14 @@ def project(request: pytest.FixtureRequest, source: Source, tmp_path_factory: py
 
 
 @pytest.mark.parametrize("pattern", FORMS)
-def test_form(project: Path, pattern: str) -> None:
+def test_every_file_follows_its_schema(project: Path, pattern: str) -> None:
     files = sorted((project / ".github").glob(pattern))
     assert files
     done = run("check-jsonschema", "--builtin-schema", FORMS[pattern], *files, cwd=project)
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-def test_security(project: Path) -> None:
+def test_the_security_linter_finds_nothing(project: Path) -> None:
     done = run("zizmor", "--offline", "--no-progress", ".github", cwd=project)
     assert done.returncode == 0, done.stdout + done.stderr
     assert "No findings" in done.stdout
@@ -55,7 +55,7 @@ def test_security(project: Path) -> None:
         assert f"completed .github/workflows/{name}.yml" in done.stderr
 
 
-def test_shell_scripts(project: Path) -> None:
+def test_shell_scripts_pass_shellcheck(project: Path) -> None:
     """GitHub replaces its expressions before a shell sees the script."""
     scripts = [(place, step["run"]) for place, step in steps(project) if "run" in step]
     assert len(scripts) > 15
@@ -94,7 +94,7 @@ def test_the_linters_find_faults(project: Path, tmp_path: Path, old: str, new: s
 # ---------------------------------------------------------------- what they refer to, and what they may do
 
 
-def test_references_hold(project: Path) -> None:
+def test_targets_groups_and_inputs_exist(project: Path) -> None:
     makefile = (project / "Makefile").read_text(encoding="utf-8")
     groups = re.findall(r"(?m)^(\w+) = \[", (project / "pyproject.toml").read_text(encoding="utf-8"))
     inputs = load(project / ".github" / "actions" / "setup" / "action.yml")["inputs"]
@@ -151,7 +151,7 @@ def test_actions_are_pinned(project: Path) -> None:
     assert len(found) == 6
 
 
-def test_what_starts_them(project: Path) -> None:
+def test_each_workflow_has_its_triggers(project: Path) -> None:
     found = workflows(project)
     assert {"push", "pull_request"} <= events(found["ci.yml"]).keys()
     assert {"push", "pull_request"} <= events(found["lint.yml"]).keys()
@@ -176,14 +176,14 @@ def test_matrix_spans_the_range(project: Path) -> None:
 # ---------------------------------------------------------------- the feature
 
 
-def test_without_the_feature(source: Source, tmp_path: Path) -> None:
+def test_without_the_feature_there_are_no_workflows(source: Source, tmp_path: Path) -> None:
     project = render_into(source, tmp_path / "project", features=["docs"])
     assert not (project / ".github").exists()
     hooks = run("pre-commit", "validate-config", cwd=project)
     assert hooks.returncode == 0, hooks.stdout
 
 
-def test_code_owners(source: Source, project: Path, tmp_path: Path) -> None:
+def test_code_owners_review_everything(source: Source, project: Path, tmp_path: Path) -> None:
     assert not (project / ".github" / "CODEOWNERS").exists()
     owned = render_into(source, tmp_path / "owned", code_owners="@acme/backend jane.doe@example.com")
     text = (owned / ".github" / "CODEOWNERS").read_text(encoding="utf-8")

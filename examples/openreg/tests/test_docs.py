@@ -93,7 +93,7 @@ def may_be_missing(path: str) -> bool:
 
 
 @all_pages
-def test_links_lead_somewhere(page: Path) -> None:
+def test_every_link_has_a_target(page: Path) -> None:
     prose, _ = split(page)
     broken = []
     for number, line in prose:
@@ -113,7 +113,7 @@ def test_links_lead_somewhere(page: Path) -> None:
 
 
 @all_pages
-def test_paths_exist(page: Path) -> None:
+def test_every_path_exists(page: Path) -> None:
     prose, _ = split(page)
     missing = []
     for number, line in prose:
@@ -144,7 +144,7 @@ def test_quotes_are_in_the_sources(page: Path) -> None:
 
 
 @all_pages
-def test_examples_run(page: Path, run_python: RunPython) -> None:
+def test_every_example_runs(page: Path, run_python: RunPython) -> None:
     if MODULE.device_count() == 0:
         pytest.skip("the examples need a device")
     for ability in NEEDS.get(page.stem, ()):

@@ -98,7 +98,7 @@ def test_kernel_runs_where_its_operands_are(second_device: torch.device, axpy: A
     torch.testing.assert_close(out.cpu(), y.t() - x)
 
 
-def test_other_operands_are_refused(device: str, axpy: Any) -> None:
+def test_operands_of_another_kind_are_refused(device: str, axpy: Any) -> None:
     x = torch.randn(3)
     with pytest.raises(NotImplementedError, match=r"extension::axpy.*CPU"):
         axpy(x, x, 1)
@@ -178,7 +178,7 @@ def test_every_header_can_be_included(build: Path) -> None:
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-def test_another_torch_is_refused(package: ModuleType, device: str, tmp_path: Path) -> None:
+def test_cmake_refuses_another_torch(package: ModuleType, device: str, tmp_path: Path) -> None:
     """With a torch that consists of its version."""
     torch_folder = tmp_path / "prefix" / "Torch"
     torch_folder.mkdir(parents=True)

@@ -99,7 +99,7 @@ if torch.accelerator.device_count() > 1:
     assert done.returncode == 0, done.stderr
 
 
-def test_launch_log(run_python: RunPython, tmp_path: Path) -> None:
+def test_the_launch_log_names_each_kernel(run_python: RunPython, tmp_path: Path) -> None:
     log = tmp_path / "launches.txt"
     code = (
         "import torch; x = torch.full((1000,), -1.0, device=device); x.abs_(); x.zero_(); print(x.cpu().sum().item())"

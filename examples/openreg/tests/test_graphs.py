@@ -44,7 +44,7 @@ def test_a_capture_ends_on_the_stream_that_it_began_on(device: str) -> None:
     graph.replay()
 
 
-def test_results_follow_the_inputs(device: str) -> None:
+def test_a_replay_computes_from_the_present_inputs(device: str) -> None:
     x = torch.randn(32, 16, device=device)
     weight = torch.randn(8, 16, device=device)
     graph, stream = capture()
@@ -82,7 +82,7 @@ def test_native_kernels_copies_and_fills(device: str) -> None:
         torch.testing.assert_close(as_double.cpu(), torch.nn.functional.leaky_relu(fresh, 0.1).double())
 
 
-def test_lists_and_several_results(device: str) -> None:
+def test_lists_and_several_results_are_computed_again(device: str) -> None:
     x = torch.randn(6, 4, device=device)
     graph, stream = capture()
     with stream, graph:
@@ -112,7 +112,7 @@ def test_out_arguments_get_their_size(device: str) -> None:
     torch.testing.assert_close(out.cpu(), x.cpu().exp())
 
 
-def test_training_step(device: str) -> None:
+def test_a_training_step_learns_as_on_the_cpu(device: str) -> None:
     torch.manual_seed(0)
     reference = nn.Sequential(nn.Linear(8, 16), nn.ReLU(), nn.Linear(16, 1))
     model = nn.Sequential(nn.Linear(8, 16), nn.ReLU(), nn.Linear(16, 1)).to(device)
@@ -162,7 +162,7 @@ def test_random_numbers_differ_between_replays(device: str) -> None:
     assert torch.equal(torch.rand(1000, device=device).cpu(), again)
 
 
-def test_fork_and_join(device: str) -> None:
+def test_a_capture_includes_streams_that_fork_and_join(device: str) -> None:
     x = torch.ones(100, device=device)
     graph, stream = capture()
     other = torch.Stream()
@@ -179,7 +179,7 @@ def test_fork_and_join(device: str) -> None:
     assert torch.equal(d.cpu(), torch.full((100,), 60.0))
 
 
-def test_replay_takes_its_turn_on_the_current_stream(device: str) -> None:
+def test_a_replay_runs_in_the_order_of_the_current_stream(device: str) -> None:
     x = torch.zeros(100_000, device=device)
     graph, stream = capture()
     with stream, graph:
@@ -192,7 +192,7 @@ def test_replay_takes_its_turn_on_the_current_stream(device: str) -> None:
     assert torch.equal(value, torch.full_like(value, float(2**20 - 1)))
 
 
-def test_tensors_of_the_graph_are_not_given_to_others(device: str) -> None:
+def test_memory_of_the_graph_is_not_reused_outside(device: str) -> None:
     x = torch.ones(1000, device=device)
     graph, stream = capture()
     with stream, graph:
@@ -205,7 +205,7 @@ def test_tensors_of_the_graph_are_not_given_to_others(device: str) -> None:
     assert all(not other.any() for other in others)
 
 
-def test_graphs_share_a_pool(device: str) -> None:
+def test_two_graphs_can_share_a_pool(device: str) -> None:
     x = torch.ones(10, device=device)
     first, stream = capture()
     with stream, first:
@@ -251,7 +251,7 @@ def test_a_graph_can_be_captured_again_after_reset(device: str) -> None:
     assert torch.equal(x.cpu(), torch.full((10,), 3.0))
 
 
-def test_copies_from_pinned_memory(device: str) -> None:
+def test_a_replay_copies_from_pinned_memory_again(device: str) -> None:
     before = torch.zeros(1000).pin_memory()
     x = torch.zeros(1000, device=device)
     graph, stream = capture()
@@ -269,7 +269,7 @@ def test_copies_from_pinned_memory(device: str) -> None:
         assert torch.ones(1000).pin_memory().sum() == 1000
 
 
-def test_keep_graph_and_dump(device: str, tmp_path: Path) -> None:
+def test_a_kept_graph_can_be_dumped_and_instantiated(device: str, tmp_path: Path) -> None:
     x = torch.ones(10, device=device)
     graph, stream = capture(keep_graph=True)
     graph.enable_debug_mode()
@@ -285,7 +285,7 @@ def test_keep_graph_and_dump(device: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("how", ["item", "synchronize", "cpu", "nonzero"])
-def test_what_waits_for_values_is_refused(how: str, device: str, device_module: ModuleType) -> None:
+def test_a_capture_refuses_calls_that_wait_for_values(how: str, device: str, device_module: ModuleType) -> None:
     x = torch.ones(10, device=device)
     graph, stream = capture()
 
@@ -320,7 +320,7 @@ def test_replay_needs_a_capture() -> None:
         torch.accelerator.Graph().capture_end()
 
 
-def test_one_capture_a_device(device: str) -> None:
+def test_a_device_captures_one_graph_at_a_time(device: str) -> None:
     x = torch.ones(4, device=device)
     graph, stream = capture()
     with stream, graph:
@@ -352,7 +352,7 @@ def test_a_capture_that_cannot_begin_leaves_nothing(device: str, second_device: 
 # What a replay reads, and what it is too late for
 
 
-def test_is_capturing_tells_the_truth(device: str) -> None:
+def test_only_streams_of_the_capture_are_capturing(device: str) -> None:
     graph, stream = capture()
     other = torch.Stream()
     assert not stream.is_capturing()
@@ -424,7 +424,7 @@ UNFIT: dict[str, tuple[Callable[[], object], str]] = {
 
 
 @pytest.mark.parametrize(("call", "reason"), UNFIT.values(), ids=UNFIT)
-def test_what_does_not_fit_raises_at_the_capture(call: Callable[[], object], reason: str, device: str) -> None:
+def test_wrong_operands_raise_at_the_capture(call: Callable[[], object], reason: str, device: str) -> None:
     with pytest.raises((RuntimeError, IndexError)) as eager:
         call()
     graph, stream = capture()

@@ -87,7 +87,7 @@ def test_both_see_what_the_other_writes(device: str, other: Peer) -> None:
     other(peer.drop, "x")
 
 
-def test_tensor_made_by_the_other(device: str, other: Peer) -> None:
+def test_a_tensor_of_the_other_process_is_shared(device: str, other: Peer) -> None:
     x = other(peer.make, "x", [1.0, 2.0, 3.0], device)
     assert x.device == torch.device(device, 0)
     assert (x * 2).tolist() == [2.0, 4.0, 6.0]
@@ -107,7 +107,7 @@ def test_what_was_received_does_not_count_as_allocated(device: str, device_modul
 
 
 @pytest.mark.parametrize("dtype", [torch.float16, torch.int64, torch.bool, torch.complex64], ids=str)
-def test_views(dtype: torch.dtype, device: str, other: Peer) -> None:
+def test_a_received_view_has_values_and_strides(dtype: torch.dtype, device: str, other: Peer) -> None:
     x = torch.arange(60, device=device).reshape(3, 4, 5).to(dtype)
     view = x[1:, ::2].transpose(0, 2)
     other(peer.keep, "view", view)
@@ -132,14 +132,14 @@ def test_small_blocks_of_one_segment(device: str, other: Peer) -> None:
 
 
 @pytest.mark.parametrize("shape", [(0,), (2, 0, 3)])
-def test_without_elements(shape: tuple[int, ...], device: str, other: Peer) -> None:
+def test_a_tensor_without_elements_can_be_sent(shape: tuple[int, ...], device: str, other: Peer) -> None:
     other(peer.keep, "x", torch.empty(shape, device=device))
     about = other(peer.describe, "x")
     assert (about["shape"], about["device"], about["nbytes"]) == (shape, f"{device}:0", 0)
     other(peer.drop, "x")
 
 
-def test_second_device(second_device: torch.device, other: Peer) -> None:
+def test_a_tensor_arrives_on_its_device(second_device: torch.device, other: Peer) -> None:
     x = torch.arange(5, device=second_device)
     other(peer.keep, "x", x)
     assert other(peer.describe, "x")["device"] == str(second_device)
@@ -164,7 +164,7 @@ def test_tensors_of_one_storage_keep_sharing_it(device: str, other: Peer) -> Non
     other(peer.drop, "together", "later", "again")
 
 
-def test_parameters_and_gradients(device: str, other: Peer) -> None:
+def test_parameters_arrive_as_parameters(device: str, other: Peer) -> None:
     module = torch.nn.Linear(2, 2, device=device)
     leaf = torch.zeros(3, device=device, requires_grad=True)
     for name, x in [("weight", module.weight), ("leaf", leaf), ("detached", leaf.detach())]:
@@ -189,7 +189,7 @@ def test_module_shares_its_parameters(device: str, other: Peer) -> None:
     other(peer.drop, "module")
 
 
-def test_storages(device: str, other: Peer) -> None:
+def test_storages_can_be_sent(device: str, other: Peer) -> None:
     x = torch.zeros(4, device=device)
     other(peer.keep, "storages", [x.untyped_storage(), x._typed_storage()])
     untyped, typed = other(peer.give, "storages")
@@ -214,7 +214,7 @@ def test_sender_may_forget_the_tensor(device: str, device_module: ModuleType, ot
     assert device_module.memory_allocated() == before
 
 
-def test_each_message_is_counted(device: str, device_module: ModuleType, other: Peer) -> None:
+def test_memory_is_kept_until_each_message_is_dropped(device: str, device_module: ModuleType, other: Peer) -> None:
     before = memory_in_use()
     x = torch.zeros(1000, device=device)
     for name in "abc":
@@ -228,7 +228,7 @@ def test_each_message_is_counted(device: str, device_module: ModuleType, other: 
     assert device_module.memory_allocated() == before
 
 
-def test_sending_collects(device: str, device_module: ModuleType, other: Peer) -> None:
+def test_sending_frees_what_receivers_have_dropped(device: str, device_module: ModuleType, other: Peer) -> None:
     before = memory_in_use()
     for _ in range(20):
         other(peer.keep, "x", torch.zeros(1000, device=device))
@@ -264,7 +264,7 @@ def test_what_came_back_is_used_before_memory_runs_out(device: str, device_modul
         device_module.set_per_process_memory_fraction(1)
 
 
-def test_pass_on_what_was_received(device: str, other: Peer) -> None:
+def test_a_received_tensor_can_be_sent_on(device: str, other: Peer) -> None:
     # There and back: the memory is its own again.
     x = torch.arange(4, device=device)
     other(peer.keep, "x", x[1:])
@@ -283,7 +283,7 @@ def test_pass_on_what_was_received(device: str, other: Peer) -> None:
     other(peer.drop, "made", "echo")
 
 
-def test_to_oneself(device: str) -> None:
+def test_a_process_can_receive_its_own_tensor(device: str) -> None:
     x = torch.zeros(3, device=device)
     message = ForkingPickler.dumps(x)
     y = pickle.loads(message)
@@ -388,7 +388,7 @@ def test_queue_and_arguments_of_a_process(device: str) -> None:
 
 
 @pytest.mark.parametrize("recorded", [False, True], ids=["new", "recorded"])
-def test_event(recorded: bool, device: str, other: Peer) -> None:
+def test_a_sent_event_orders_work_of_both_processes(recorded: bool, device: str, other: Peer) -> None:
     event = torch.Event(device, interprocess=True)
     if recorded:
         event.record()
@@ -411,7 +411,7 @@ def test_event(recorded: bool, device: str, other: Peer) -> None:
     other(peer.drop, "event", "x")
 
 
-def test_event_of_the_other(second_device: torch.device, other: Peer) -> None:
+def test_a_received_event_can_be_waited_for(second_device: torch.device, other: Peer) -> None:
     event = other(peer.make_event, "event", second_device)
     assert event.device == second_device
     assert event.query()
@@ -453,7 +453,7 @@ def test_receiver_and_sender_that_die(device: str, device_module: ModuleType) ->
         pickle.loads(late)
 
 
-def test_example() -> None:
+def test_the_example_runs_in_two_processes() -> None:
     script = PROJECT / "examples" / "two_processes.py"
     done = subprocess.run([sys.executable, script], capture_output=True, text=True, timeout=120)
     assert (done.returncode, done.stderr) == (0, "")

@@ -41,7 +41,7 @@ def used(data: dict[str, Any]) -> dict[str, Any]:
     return {row["name"]: row["usage"] for row in data["operators"] if row["usage"] is not None}
 
 
-def test_json(operators: ModuleType) -> None:
+def test_json_holds_every_field(operators: ModuleType) -> None:
     data = json.loads(operators.report("json"))
     assert list(data) == [
         "schema_version",
@@ -71,7 +71,7 @@ def test_json(operators: ModuleType) -> None:
     assert list(erfinv) == ["calls", "timed_calls", "widened_calls", "seconds", "dtypes", "first_call", "omitted"]
 
 
-def test_text(operators: ModuleType) -> None:
+def test_text_counts_states_and_lists_calls(operators: ModuleType) -> None:
     text = operators.report()
     assert text == operators.report("text")
     states = [told["state"] for told in operators.coverage().values()]
@@ -86,12 +86,12 @@ def test_text(operators: ModuleType) -> None:
     assert f"operators {len(operators.usage())}, calls {sum(operators.fallback_counts().values())}, " in text
 
 
-def test_text_of_nothing(operators: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_text_says_that_no_operator_ran(operators: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(REPORT, "usage", dict)
     assert "No operator ran without a native kernel." in operators.report()
 
 
-def test_text_of_policies(operators: ModuleType) -> None:
+def test_text_names_operators_with_a_policy_of_their_own(operators: ModuleType) -> None:
     operators.set_operator_policy("aten::lgamma", "error")
     try:
         assert "  aten::lgamma: error\n" in operators.report()
@@ -101,7 +101,7 @@ def test_text_of_policies(operators: ModuleType) -> None:
 
 
 @pytest.mark.parametrize("format", ["text", "json", "html"])
-def test_file(format: str, operators: ModuleType, tmp_path: Path) -> None:
+def test_each_format_can_be_written_to_a_file(format: str, operators: ModuleType, tmp_path: Path) -> None:
     for path in (tmp_path / "a report", str(tmp_path / "b")):
         report = operators.report(format, path)
         assert Path(path).read_text(encoding="utf-8") == report
@@ -109,12 +109,12 @@ def test_file(format: str, operators: ModuleType, tmp_path: Path) -> None:
         operators.report(format, tmp_path / "absent" / "report")
 
 
-def test_unknown_format(operators: ModuleType) -> None:
+def test_an_unknown_format_is_refused(operators: ModuleType) -> None:
     with pytest.raises(ValueError, match="'pdf'.*'html'"):
         operators.report("pdf")
 
 
-def test_operators_of_other_libraries(operators: ModuleType, device: str) -> None:
+def test_operators_of_other_libraries_are_listed(operators: ModuleType, device: str) -> None:
     before = operators.fallback_counts()
     library = torch.library.Library("report_tests", "FRAGMENT")
     library.define("twice(Tensor x) -> Tensor")
@@ -256,7 +256,7 @@ def test_page_shows_all_operators(page: Page, operators: ModuleType, device: str
         assert operators.STATES[state] in shown.text
 
 
-def test_page_tells_of_a_call(page: Page) -> None:
+def test_the_page_shows_the_operands_of_a_call(page: Page) -> None:
     page.find("#name").send_keys("aten::erfinv")
     row = page.find("#rows tr")
     name, state, calls, wider, time, dtypes, call, _ = [
@@ -270,7 +270,7 @@ def test_page_tells_of_a_call(page: Page) -> None:
     assert page.column(4)[page.column(1).index("aten::logaddexp")] == "1"
 
 
-def test_page_sorts(page: Page, operators: ModuleType) -> None:
+def test_a_click_on_a_heading_sorts_the_page(page: Page, operators: ModuleType) -> None:
     headings = {heading.text: heading for heading in page.browser.find_elements("css selector", "thead button")}
     assert page.sorted_by() == {name: "descending" if name == "Time" else "none" for name in headings}
 
@@ -296,7 +296,7 @@ def test_page_sorts(page: Page, operators: ModuleType) -> None:
     assert set(states) == {told["state"] for told in operators.coverage().values()}
 
 
-def test_page_sorts_by_keyboard(page: Page) -> None:
+def test_the_keyboard_sorts_the_page(page: Page) -> None:
     from selenium.webdriver.common.keys import Keys
 
     first = page.find("thead button")
@@ -308,7 +308,7 @@ def test_page_sorts_by_keyboard(page: Page) -> None:
     assert page.sorted_by()["Operator"] == "descending"
 
 
-def test_page_filters(page: Page, operators: ModuleType) -> None:
+def test_the_page_filters_by_name_and_state(page: Page, operators: ModuleType) -> None:
     coverage = operators.coverage()
 
     page.find("#name").send_keys("ADD tensor")
@@ -335,7 +335,7 @@ def test_page_filters(page: Page, operators: ModuleType) -> None:
     assert set(page.column(1)) == set(operators.fallback_counts())
 
 
-def test_page_is_accessible(page: Page) -> None:
+def test_the_page_has_headings_and_named_controls(page: Page) -> None:
     """A real table with headings, and a name for each control."""
     assert page.find("html").get_attribute("lang") == "en"
     assert "sort" in page.find("caption").get_attribute("textContent")
@@ -354,7 +354,7 @@ def brightness(color: str) -> float:
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_page_is_legible(scheme: str, page: Page) -> None:
+def test_the_page_has_enough_contrast(scheme: str, page: Page) -> None:
     features = [{"name": "prefers-color-scheme", "value": scheme}]
     page.browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": features})
     color = "return getComputedStyle(document.querySelector(arguments[0]))[arguments[1]]"

@@ -66,7 +66,9 @@ ATTENTIONS: dict[str, Callable[[], tuple[Tensor, ...]]] = {
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.bfloat16], ids=str)
 @pytest.mark.parametrize("inputs", ATTENTIONS.values(), ids=ATTENTIONS)
-def test_fused_attention(inputs: Callable[[], tuple[Tensor, ...]], dtype: torch.dtype, device: str) -> None:
+def test_fused_attention_has_the_predicted_layout(
+    inputs: Callable[[], tuple[Tensor, ...]], dtype: torch.dtype, device: str
+) -> None:
     q, k, v = (x.to(device, dtype) for x in inputs())
     if inputs is ATTENTIONS["expanded"]:
         q, k, v = q[:1].expand(q.shape), k[:, :1].expand(k.shape), v[:, :1].expand(v.shape)
@@ -93,7 +95,7 @@ CHANNELS_LAST = {2: torch.channels_last, 3: torch.channels_last_3d}
 @pytest.mark.parametrize("transposed", [False, True], ids=["plain", "transposed"])
 @pytest.mark.parametrize("dimensions", [1, 2, 3])
 @pytest.mark.parametrize("which", ["neither", "input", "weight", "both", "other strides"])
-def test_convolution(which: str, dimensions: int, transposed: bool, device: str) -> None:
+def test_a_convolution_has_the_predicted_layout(which: str, dimensions: int, transposed: bool, device: str) -> None:
     channels_last = CHANNELS_LAST.get(dimensions, torch.contiguous_format)
     length = [6] * dimensions
     x = torch.randn(2, 4, *length, device=device)
@@ -112,7 +114,7 @@ def test_convolution(which: str, dimensions: int, transposed: bool, device: str)
 
 
 @pytest.mark.parametrize("dimensions", [1, 2, 3])
-def test_convolution_of_nothing(dimensions: int, device: str) -> None:
+def test_a_convolution_of_an_empty_batch_has_the_predicted_layout(dimensions: int, device: str) -> None:
     x = torch.randn(0, 4, *[6] * dimensions, device=device)
     weight = torch.randn(8, 4, *[3] * dimensions, device=device)
     one, none = [1] * dimensions, [0] * dimensions

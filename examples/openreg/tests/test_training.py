@@ -123,7 +123,7 @@ def train(
 
 
 @pytest.mark.parametrize("task", TASKS)
-def test_training_is_the_cpus(task: str, device: str) -> None:
+def test_training_gives_the_losses_of_the_cpu(task: str, device: str) -> None:
     ours, model = train(task, device)
     theirs, reference = train(task, "cpu")
     torch.testing.assert_close(torch.tensor(ours), torch.tensor(theirs), rtol=0, atol=1e-4)
@@ -134,7 +134,7 @@ def test_training_is_the_cpus(task: str, device: str) -> None:
 
 @pytest.mark.parametrize("task", TASKS)
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16], ids=str)
-def test_training_in_reduced_precision(task: str, dtype: torch.dtype, device: str) -> None:
+def test_training_in_reduced_precision_follows_float32(task: str, dtype: torch.dtype, device: str) -> None:
     scaler = torch.amp.GradScaler(device, init_scale=2.0**12) if dtype == torch.float16 else None
     reduced, model = train(task, device, dtype, scaler)
     full, _ = train(task, device)
@@ -168,7 +168,7 @@ def test_memory_does_not_grow(device: str, device_module: ModuleType) -> None:
     assert used[2] == used[3] == used[4]
 
 
-def test_trained_on_the_device_used_on_the_host(device: str) -> None:
+def test_a_model_trained_on_the_device_works_on_the_cpu(device: str) -> None:
     _, model = train("convolutional", device, steps=5)
     pictures, _ = images()
     model.eval()
