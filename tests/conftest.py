@@ -60,7 +60,7 @@ def source() -> Iterator[Source]:
 
 @pytest.fixture(scope="session")
 def questions(source: Source, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Source]:
-    """The template without files, but for the answers file: for tests of answers, which it renders in a moment."""
+    """The template with the answers file as its only file. It renders fast, for tests of answers."""
     folder = tmp_path_factory.mktemp("questions")
     (answers_file,) = source.template.glob("*answers_file*")
     shutil.copy2(answers_file, folder)

@@ -22,7 +22,7 @@ SMALL = ("nvidia-cuda-runtime", "nvidia-cuda-cupti", "nvidia-nvtx")
 
 
 class UnavailableError(Exception):
-    """There is no such build to be had here. The message says why."""
+    """This machine cannot get such a build. The message gives the reason."""
 
 
 def cache_folder() -> Path:
@@ -95,7 +95,7 @@ def _write_stand_ins(packages: Path) -> None:
 
 
 def _linked(library: Path, *options: str) -> str:
-    """What the loader finds for a library, and with -r what it does not."""
+    """Returns the output of ldd for a library: the found libraries, and with -r the missing symbols."""
     done = subprocess.run(["ldd", *options, str(library)], capture_output=True, text=True, check=False)
     return done.stdout + done.stderr
 

@@ -32,7 +32,7 @@ def describe(site: Path, name: str, *, module: str, entry_point: str, version: s
 
 
 def fake_torch(site: Path, version: str = FIRST, *, abi: bool = True) -> None:
-    """A torch for what is asked of its metadata only. It loads no backend."""
+    """Writes a torch that has metadata and loads no backend."""
     folder = site / "torch"
     (folder / "include" / "torch").mkdir(parents=True)
     (folder / "include" / "torch" / "library.h").touch()

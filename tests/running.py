@@ -1,4 +1,4 @@
-"""Running commands: builds, git, and whatever else must succeed. It needs no pytest, so that scripts have it too."""
+"""Runs commands that must succeed, such as builds and git. Scripts use this file too, so it does not import pytest."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ IDENTITY = {
 def checked(
     *command: str | Path, cwd: Path, env: Mapping[str, str] | None = None, code: int = 0, limit: int = 3600
 ) -> str:
-    """Returns what a command prints, errors included. It must end with this exit code, within so many seconds."""
+    """Returns the output of a command, errors included. Fails if it ends with another exit code or exceeds the time limit."""
     words = [str(word) for word in command]
     done = subprocess.run(
         words,
@@ -45,7 +45,7 @@ def checked(
 
 
 def git(folder: Path, *arguments: str) -> str:
-    """Returns what git prints, errors left out."""
+    """Returns the output of git without its errors."""
     command = ["git", "-C", str(folder), *arguments]
     done = subprocess.run(command, env=os.environ | IDENTITY, capture_output=True, text=True, check=False)
     assert done.returncode == 0, f"{' '.join(command)}: exit code {done.returncode}\n{done.stdout}{done.stderr}"
@@ -53,7 +53,7 @@ def git(folder: Path, *arguments: str) -> str:
 
 
 def commit_all(folder: Path, message: str, tag: str | None = None) -> None:
-    """Commits what is in a folder, which becomes a repository if it is none."""
+    """Commits all files of a folder. Makes it a repository first if necessary."""
     if not (folder / ".git").exists():
         git(folder, "init", "--quiet", "--initial-branch=main")
     git(folder, "add", "--all")
@@ -63,7 +63,7 @@ def commit_all(folder: Path, message: str, tag: str | None = None) -> None:
 
 
 def sync(tree: Tree, folder: Path) -> None:
-    """Writes only what changed, so that a second build is incremental; build outputs stay."""
+    """Writes only changed files, so that a second build is incremental. Build outputs stay."""
     current = read_project(folder) if folder.exists() else {}
     for name in current.keys() - tree.keys():
         (folder / name).unlink()
@@ -73,9 +73,9 @@ def sync(tree: Tree, folder: Path) -> None:
 
 
 def build_wheel(project: Path, wheels: Path, environment: Environment, env: Mapping[str, str]) -> Path:
-    """Compiles a project, warnings being errors; the wheel is alone in its folder.
+    """Compiles a project with warnings as errors, and returns the wheel, the only file of its folder.
 
-    What the compiler cache holds is found again if the environment lies where others do: beside its project.
+    The compiler cache depends on paths, so the environment must be in the folder beside its project, as in other builds.
     """
     shutil.rmtree(wheels, ignore_errors=True)
     pip = (environment.python, "-m", "pip", "--quiet", "--disable-pip-version-check")
@@ -87,13 +87,13 @@ def build_wheel(project: Path, wheels: Path, environment: Environment, env: Mapp
 
 
 def install_wheel(wheel: Path, environment: Environment, env: Mapping[str, str]) -> None:
-    """Installs a wheel into an environment, in place of the one that it may have."""
+    """Installs a wheel into an environment. Replaces an installed version."""
     options = ("--quiet", "--disable-pip-version-check", "--no-deps", "--force-reinstall")
     checked(environment.python, "-m", "pip", "install", *options, wheel, cwd=wheel.parent, env=env)
 
 
 def needed_of_torch(path: Path) -> set[str]:
-    """Returns which libraries of torch and of CUDA a shared library asks the loader for."""
+    """Returns the libraries of torch and of CUDA that a shared library needs."""
     needed = re.findall(r"\(NEEDED\).*\[(.*)\]", checked("readelf", "-dW", path, cwd=path.parent))
     torch = r"torch|torch_(cpu|cuda\w*|global_deps|nvshmem|python)|c10\w*|caffe2\w*|shm"
     return {name for name in needed if re.match(rf"lib({torch}|cu\w+|nv\w+)\.so", name)}

@@ -23,7 +23,7 @@ NOT_RENAMED: set[tuple[str, str]] = {("python/{{ package_name }}/csrc/Ipc.h", "c
 
 
 def why_no_history() -> str:
-    """Why the oldest commit cannot be looked at, for tests to skip with; empty if it can, or if git has to tell."""
+    """Returns why git cannot read the oldest commit, as the reason of a skip; empty if git can."""
     if not (ROOT / ".git").exists():
         return f"This folder is not a git checkout, so it does not hold the commit {OLDEST[:7]}."
 
@@ -44,7 +44,7 @@ def rendered(path: str) -> str:
 
 
 def renamed(old: str, new: str | None = None) -> list[tuple[str, str]]:
-    """What moved between two commits, as paths in a project; what keeps its name and changes its folder counts too."""
+    """Returns the files that moved or were renamed between two commits, as paths in a project."""
     command = ["git", "-C", str(ROOT), "diff", "-z", "-M", "-l0", "--name-status", old, *([new] if new else [])]
     fields = iter(
         os.fsdecode(subprocess.run([*command, "--", "template"], capture_output=True, check=True).stdout).split("\0")
@@ -63,7 +63,7 @@ def renamed(old: str, new: str | None = None) -> list[tuple[str, str]]:
 
 
 def without_migration(old: str = OLDEST, new: str | None = None) -> list[tuple[str, str]]:
-    """Renames that migrations.yml, as it lies in the work tree, does not make."""
+    """Returns the renames that migrations.yml of the work tree does not list."""
     steps = migrations.parse((ROOT / migrations.FILE).read_text(encoding="utf-8"))
     made = [pair for step in steps for pair in step.renames.items()]
     moved = [(before, after) for before, after in renamed(old, new) if (before, after) not in NOT_RENAMED]

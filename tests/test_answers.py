@@ -1,4 +1,4 @@
-"""Questions: defaults, derived names, and what each validator lets through."""
+"""Questions: defaults, derived names, and the answers that each validator accepts."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Answer = Callable[..., Path]
 
 @pytest.fixture
 def answer(questions: Source, tmp_path: Path) -> Answer:
-    """Renders nothing but the answers that come of the given ones."""
+    """Renders only the answers file, from the given answers."""
 
     def call(**answers: Any) -> Path:
         return render_into(questions, tmp_path / "project", **answers)

@@ -94,7 +94,7 @@ def test_a_file_may_depend_on_two_answers() -> None:
 
 
 def test_an_edit_beside_a_choice_of_a_page_keeps_it(scratch: Example) -> None:
-    """With the real pages: rows that are rendered with a feature only stand in tables that are edited."""
+    """The real pages have tables with rows that only a feature renders."""
     name = "{% if 'docs' in features %}docs{% endif %}/index.md.jinja"
     (origin,) = ROOT.joinpath("template").rglob("index.md.jinja")
     page = scratch.source.template / name
@@ -365,7 +365,7 @@ def test_an_edit_that_would_drop_a_choice_is_refused(
 
 
 def test_the_template_can_be_derived_from_the_example(repository: Example) -> None:
-    """The whole template, but for what is written by hand in it, can be derived from the example."""
+    """The whole template except its handwritten files can be derived from the example."""
     for path in repository.source.template.rglob("*"):
         if path.is_file() and "LICENSE" not in path.name and "answers_file" not in path.name:
             path.unlink()

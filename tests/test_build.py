@@ -166,7 +166,7 @@ def test_the_metadata_of_the_wheel_are_the_answers(built: Built) -> None:
 
 def test_no_name_of_the_example_in_the_binaries(built: Built) -> None:
     if built.name == "openreg":
-        pytest.skip("this is the example")
+        pytest.skip("the example holds its own names")
     for path in built.libraries.values():
         symbols = subprocess.run(["nm", "-C", str(path)], capture_output=True, text=True, check=False).stdout
         symbols += subprocess.run(["nm", "-DC", str(path)], capture_output=True, text=True, check=True).stdout
@@ -182,14 +182,14 @@ def test_run_paths_are_relative(built: Built) -> None:
 
 
 def test_of_torch_only_what_every_build_has_is_needed(built: Built) -> None:
-    """So that a wheel loads with builds of torch for CPU and for CUDA, whichever it was built with."""
+    """A wheel then loads with CPU and CUDA builds of torch, whichever it was built with."""
     for name, path in built.libraries.items():
         allowed = {"libtorch_cpu.so", "libc10.so"} | ({"libtorch_python.so"} if name == "libtorch_bindings" else set())
         assert needed_of_torch(path) <= allowed, path
 
 
 def test_sdk_exports_its_own_prefix_only(built: Built) -> None:
-    """Hidden visibility: what the library shows are the functions of its C API."""
+    """The library exports only the functions of its C API."""
     path = built.libraries[f"lib{built.answers['sdk_name']}"]
     listing = subprocess.run(
         ["nm", "-D", "--defined-only", str(path)], capture_output=True, text=True, check=True
@@ -214,7 +214,7 @@ def test_autoload_can_be_switched_off(built: Built) -> None:
 
 
 def test_doctor_status_and_list_ops_agree_with_the_build(built: Built, monkeypatch: pytest.MonkeyPatch) -> None:
-    """On a real build: every registration is found, and the operators run as the project registers them."""
+    """On a real build they find every registration, and the operators run as the project registers them."""
     for variable in ("PYTHONPATH", "TORCH_DEVICE_BACKEND_AUTOLOAD"):
         monkeypatch.delenv(variable, raising=False)
 
@@ -257,7 +257,7 @@ def run_its_tests(built: Built, mode: str, *command: str) -> None:
 
 @pytest.mark.parametrize("mode", LAUNCH_MODES)
 def test_the_whole_suite_of_the_example(built: Built, mode: str) -> None:
-    """All of it in one mode; in the others without PyTorch's own tests, which `make test-matrix` runs in each."""
+    """One mode runs all tests. The others omit PyTorch's own tests, which `make test-matrix` runs in each mode."""
     if built.name != "openreg":
         pytest.skip("test_tests_that_depend_on_names_pass_under_other_names runs the others")
     run_its_tests(built, mode, *PYTEST, "tests", *([] if mode == "inline" else ["--ignore=tests/conformance"]))
@@ -273,13 +273,13 @@ def test_tests_that_depend_on_names_pass_under_other_names(built: Built) -> None
 @pytest.mark.matrix
 def test_the_whole_suite_under_another_name(built: Built) -> None:
     if built.name == "openreg":
-        pytest.skip("test_the_whole_suite_of_the_example has it")
+        pytest.skip("test_the_whole_suite_of_the_example runs this suite")
     run_its_tests(built, OTHERS[built.name], *PYTEST, "tests")
 
 
 @pytest.mark.parametrize("mode", [pytest.param(mode, marks=pytest.mark.matrix) for mode in LAUNCH_MODES])
 def test_the_tests_of_pytorch_pass_as_claimed(built: Built, mode: str) -> None:
-    """All device-generic tests, where the suite runs some, and the numbers of those that pass."""
+    """The suite runs a part of PyTorch's device-generic tests; here all run, and the numbers of passed tests are compared."""
     if built.name != "openreg":
         pytest.skip("once is enough: names change nothing that an operator computes")
     run_its_tests(built, mode, "tests/conformance/run.py", "--results", str(SCRATCH / built.name / f"claims-{mode}"))
@@ -324,7 +324,7 @@ def test_the_sdk_is_clean_under_sanitizers(built: Built, sanitizer: str) -> None
 
 def test_an_editable_install_works(built: Built, tmp_path: Path) -> None:
     if built.name != "zz":
-        pytest.skip("once is enough")
+        pytest.skip("one editable install is enough")
     environment = create_environment(SCRATCH / built.name / "venv-editable")
     env = environment.variables({"TORCH_DEVICE_BACKEND_AUTOLOAD": "0"})
     command = ("-m", "pip", "install", "--quiet", "--no-build-isolation", "--no-deps", "--editable", ".")

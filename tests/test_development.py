@@ -1,4 +1,4 @@
-"""What a rendered project brings for the developer's day: make targets, presets, editor settings, hooks."""
+"""Tools for the developers of a rendered project: make targets, presets, editor settings, hooks."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def hooks(project: Path) -> list[dict[str, Any]]:
 
 
 def pins(requirements: list[str]) -> dict[str, str]:
-    """Those that name one version, by package."""
+    """Returns the requirements that pin a version, by package."""
     return dict(requirement.split("==") for requirement in requirements if "==" in requirement)
 
 
@@ -173,7 +173,7 @@ def test_hooks_are_valid(project: Path) -> None:
 
 
 def test_tools_have_the_same_versions_everywhere(project: Path) -> None:
-    """Of the hooks with those of the project's lint group, and of both with what this repository checks it with."""
+    """Hooks, the lint group of the project and this repository use the same versions."""
     ours = pins((ROOT / "requirements-dev.txt").read_text(encoding="utf-8").split())
     groups = tomllib.loads((project / "pyproject.toml").read_text(encoding="utf-8"))["dependency-groups"]
     group = pins([requirement for name in ("lint", "wheels") for requirement in groups[name]])
@@ -186,7 +186,7 @@ def test_tools_have_the_same_versions_everywhere(project: Path) -> None:
 
 
 def test_hooks_pass_and_change_nothing(project: Path, tmp_path: Path) -> None:
-    """Each hook over the files that it is for, with the tools that are installed here. mypy needs the built project."""
+    """Each hook runs over its files with the installed tools. mypy is left out, because it needs the built project."""
     copy = tmp_path / "project"
     shutil.copytree(project, copy)
     commit_all(copy, "rendered")

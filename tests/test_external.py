@@ -59,7 +59,7 @@ def test_the_port_needs_no_name_of_the_library_elsewhere(source: Source) -> None
 
 
 def test_the_porting_page_is_what_the_sources_say(source: Source, tmp_path: Path) -> None:
-    """It has a template file of its own, since these projects have other sources than the example."""
+    """The page has its own template file, because these projects have other sources than the example."""
     for path, file in render_tree(source, ANSWERS).items():
         write_file(tmp_path / path, file)
     page = tmp_path / "docs" / "porting.md"
@@ -99,7 +99,7 @@ for use in (lambda: torch.ones(2, device="acme"), lambda: acme.operators.set_fal
 @pytest.mark.build
 @pytest.mark.xdist_group("external")
 def test_an_unwritten_port_builds_and_says_what_to_write(source: Source, machine: Environment) -> None:
-    """It builds, loads with torch, has no device, says what to write, and its own tests of that pass."""
+    """The project builds, loads with torch, has no device and says what to write. Its tests of this state pass."""
     folder = _install(render_tree(source, ANSWERS), machine)
     told = checked(machine.python, "-c", USE, cwd=SCRATCH, env=machine.variables()).splitlines()
     assert told[0] == "0 False False"
@@ -114,7 +114,7 @@ def test_an_unwritten_port_builds_and_says_what_to_write(source: Source, machine
 @pytest.mark.build
 @pytest.mark.xdist_group("external")
 def test_a_port_passes_the_projects_tests(source: Source, machine: Environment) -> None:
-    """The project's tests hold on it, but for those that need what the library is without."""
+    """The project's tests pass on it, except those that need an ability which the library lacks."""
     build, prefix = SCRATCH / "quartz", SCRATCH / "prefix"
     env = machine.variables()
     warnings = "-DCMAKE_CXX_FLAGS=-Wall -Wextra -Werror"

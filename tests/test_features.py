@@ -121,7 +121,7 @@ def test_a_work_tree_with_edits_is_refused(project: Path) -> None:
 
 
 def test_a_capability_goes_and_comes_back(tmp_path: Path) -> None:
-    """With the whole template: capture of graphs and sharing between processes are files of many folders."""
+    """This test uses the whole template, because graph capture and sharing have files in many folders."""
     source = write_repository(tmp_path / "template", small=False).source
     commit_all(source.root, "First version", tag="v1.0.0")
     project = render_into(source, tmp_path / "torch_zed", vendor_name="Zed")
@@ -145,7 +145,7 @@ def test_a_capability_goes_and_comes_back(tmp_path: Path) -> None:
 
 
 def test_an_update_keeps_what_became_a_feature(template: Template, tmp_path: Path) -> None:
-    """A project from before the choice has the files, and no answer that says so."""
+    """A project that is older than the choice has the files but no answer for them."""
     choices = "".join(line for line in _config_lines(template) if not line.strip().endswith((": graphs", ": sharing")))
     new = (template.root / "copier.yml").read_text(encoding="utf-8")
     template.write("copier.yml", choices.replace(", graphs, sharing]", "]"))

@@ -1,4 +1,4 @@
-"""The commands that README.md shows a vendor are run, as they stand there."""
+"""The commands of "A vendor's first hour" in README.md work as they are written there."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def test_the_scratch_folder_is_in_no_repository(tmp_path: Path) -> None:
 
 @pytest.mark.build
 def test_the_commands_of_the_readme_work(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As test_build.py builds the project Acme, so that the compiler cache serves both."""
+    """The build is configured as in test_build.py, so that both share the compiler cache."""
     folder = ROOT / "build" / "tests" / "first_hour"
     monkeypatch.setenv("SKBUILD_CMAKE_DEFINE", "WARNINGS_AS_ERRORS=ON")
     monkeypatch.delenv("TORCH_DEVICE_BACKEND_AUTOLOAD", raising=False)

@@ -1,4 +1,4 @@
-"""An installed torch-backend, without checkout and network: it makes projects, and its next version updates them."""
+"""An installed torch-backend needs no checkout and no network to make projects, and its next version updates them."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def installed(repository: Path, tmp_path_factory: pytest.TempPathFactory) -> dic
 
 @pytest.fixture
 def project(installed: dict[str, Installed], tmp_path: Path) -> Path:
-    """Made by the first version, with edits of the vendor's, one of which the second version will not merge with."""
+    """A project of the first version with edits of the vendor. One of them conflicts with the second version."""
     installed["v1.0.0"].run("new", "torch_zed", "--defaults", cwd=tmp_path)
     folder = tmp_path / "torch_zed"
     (folder / STREAM).write_text(f"// the vendor's line\n{(folder / STREAM).read_text()}")
@@ -128,7 +128,7 @@ def test_the_next_version_updates_a_project(installed: dict[str, Installed], pro
 
 
 def test_without_tags_each_commit_is_a_version(repository: Path, tmp_path: Path) -> None:
-    """Each commit is a version: a later package takes a project to what it renders."""
+    """A later package updates a project to the commit that the package renders."""
     clone = tmp_path / "clone"
     git(tmp_path, "clone", "--quiet", "--no-tags", str(repository), str(clone))
     newest = git(clone, "rev-parse", "--short", "HEAD").strip()
@@ -169,7 +169,7 @@ def test_conflicts_are_shown(installed: dict[str, Installed], project: Path) -> 
 def test_plain_copier_updates_from_package_and_address(
     installed: dict[str, Installed], repository: Path, project: Path
 ) -> None:
-    """From the package, and, once the project knows its address, from the git repository."""
+    """It updates from the package, and from the git repository if the project records its address."""
     second = installed["v1.1.0"]
     answers = project / ".copier-answers.yml"
     by_command = project.with_name("by_command")
@@ -208,7 +208,7 @@ def test_ref_renders_an_older_version(installed: dict[str, Installed], tmp_path:
 
 
 def test_a_public_address_is_what_projects_record(repository: Path, tmp_path: Path) -> None:
-    """Such a project is updated from the package where that knows its version, and from the address where not."""
+    """If the package knows the project's version, the package updates it; otherwise the address does."""
     clone = tmp_path / "clone"
     git(tmp_path, "clone", "--quiet", str(repository), str(clone))
     git(clone, "remote", "set-url", "origin", "https://zoe:secret@example.com/acme/template.git")

@@ -1,4 +1,4 @@
-"""Asking another Python: whichever way it ends, what it had said before is known."""
+"""Questions to another Python: items that it sent before it ended are kept, however it ends."""
 
 from __future__ import annotations
 

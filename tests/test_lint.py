@@ -1,4 +1,4 @@
-"""The lint over template files: every kind of corruption is found, with its place."""
+"""The lint of template files finds every kind of corruption and names its place."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`torch-backend list-ops`: what it asks of a backend, and how it picks from the answers."""
+"""`torch-backend list-ops`: the question to a backend, and the choice among its operators."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ torch.openreg = types.SimpleNamespace(operators=types.SimpleNamespace())
 
 @pytest.fixture
 def described(site: Path) -> Path:
-    """A package that tells its coverage itself."""
+    """A package with coverage()."""
     fake_torch(site)
     install(site, "torch_openreg", SAYS_IT_ITSELF)
     return site

@@ -1,4 +1,4 @@
-"""What a template version asks of older projects: renamed paths and questions, from its migrations.yml."""
+"""migrations.yml: a template version renames paths, questions and words of older projects."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ MIGRATIONS = """
 
 
 def _second_version(template: Template) -> None:
-    """Short files that share nothing with the old ones: git alone would not see that they are renamed."""
+    """Replaces files by short ones without a common line. git alone would not see that they are renamed."""
     git(template.root, "rm", "--quiet", f"template/{EVENT}.jinja")
     template.write(
         "template/csrc/runtime/DeviceEvent.h.jinja", "#pragma once\nnamespace {{ device_name }} {}\n// news\n"
@@ -129,7 +129,7 @@ def test_every_renamed_file_of_the_template_has_a_migration() -> None:
 
 
 def test_what_the_old_version_asked_for_is_not_done_again() -> None:
-    """Also if an entry has grown, or has got another version, since then. A rename to and fro counts each time."""
+    """An entry that grew or changed its version since then is not repeated either. A rename to and fro counts each time."""
     seen = migrations.parse('[{version: "1.0.0", renames: {a: b, b: a}, features: [x], note: Build.}]')
     text = """
 - {version: "1.1.0", renames: {a: b, b: a, c: d}, features: [x, y], note: Build.}

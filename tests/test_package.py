@@ -1,4 +1,4 @@
-"""The wheel of the command itself: the template travels with it."""
+"""The wheel of the command contains the template."""
 
 from __future__ import annotations
 

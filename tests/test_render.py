@@ -1,4 +1,4 @@
-"""What a rendered project looks like, for every row of the matrix of names and answers."""
+"""Rendered projects are correct for every row of the matrix of names and answers."""
 
 from __future__ import annotations
 
@@ -156,7 +156,7 @@ def test_an_external_library_brings_no_emulator(project: Path) -> None:
 
 
 def test_the_seam_has_the_same_headers_and_sources(source: Source, tmp_path: Path) -> None:
-    """So that nothing above the seam, and no update, depends on the choice."""
+    """Code above the seam and updates then do not depend on the choice."""
     names, headers = [], []
     for answer in ("emulated", "external"):
         seam = render_into(source, tmp_path / answer, device_library=answer) / "csrc" / "device"
@@ -172,7 +172,7 @@ def test_the_seam_has_the_same_headers_and_sources(source: Source, tmp_path: Pat
 def test_cmake_defaults_are_the_answers(project: Path) -> None:
     answers = answers_of(project)
     if answers["device_library"] == "external":
-        pytest.skip("there is no emulated device")
+        pytest.skip("this project has no emulated device")
     text = "\n".join(p.read_text(encoding="utf-8") for p in project.rglob("CMakeLists.txt"))
     assert re.search(rf"NUM_DEVICES\W{{1,3}}{answers['num_devices']}\b", text)
     assert re.search(rf"DEVICE_MEMORY\W{{1,3}}{answers['device_memory']}\b", text)
@@ -246,7 +246,7 @@ def test_copier_command_needs_no_trust(source: Source, tmp_path: Path, defaults:
 
 
 def test_copier_copy_of_this_repository_gives_the_same_project(tmp_path: Path, source: Source) -> None:
-    """A clone renders as the snapshots of the other tests do."""
+    """The other tests render snapshots; a clone must render the same."""
     repository = tmp_path / "repository"
     shutil.copytree(source.root, repository)
     shutil.copy2(ROOT / ".gitattributes", repository)

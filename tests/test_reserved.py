@@ -10,7 +10,7 @@ from torch_backend.source import Source
 
 
 def test_the_list_holds_what_is_installed(source: Source) -> None:
-    """In a process of its own, since importing torch changes what later tests see."""
+    """The test runs in a new process, because an import of torch affects later tests."""
     code = (
         "import sys, pathlib\n"
         "from torch_backend.maintenance import reserved\n"

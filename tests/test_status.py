@@ -82,7 +82,7 @@ def status(*options: str, project: Path = EXAMPLE) -> dict[str, object]:
 
 @pytest.fixture
 def port(tmp_path: Path) -> Path:
-    """A copy of what status reads of the example, to port."""
+    """A copy of the example's files that status reads. A test may port it."""
     target = tmp_path / "project"
     target.mkdir()
     for name in ("csrc", "python", "cmake", "docs", "third_party/openreg/include"):
@@ -116,7 +116,7 @@ def test_the_code_of_a_function_ends_at_its_brace() -> None:
 
 
 def test_every_function_of_the_example_is_found() -> None:
-    """clang-format puts the brace of a function at the end of a line that begins in the first column."""
+    """The count here relies on clang-format: the brace of a function ends a line that begins in the first column."""
     counted = 0
     for path in (EXAMPLE / "csrc").rglob("*.cpp"):
         source = path.read_text(encoding="utf-8")

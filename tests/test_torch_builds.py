@@ -1,4 +1,4 @@
-"""What one build of torch makes works with every build of the same release; clang compiles it as GCC does.
+"""A package that is built with one build of torch works with every build of the same release. clang compiles it too.
 
 A build for CUDA, which is what `pip install torch` gives on most machines, is fetched once and kept (cuda_build.py).
 """
@@ -53,7 +53,7 @@ print(torch.ops.extension.axpy(x, y, 2.5).cpu().tolist())
 
 
 def configured_for_cuda(folder: Path) -> Path:
-    """The torch that the tests run with, but with the CMake files of a CUDA build, which differ in these values."""
+    """The torch of the tests with the CMake files of a CUDA build, which differ in these values."""
     spec = find_spec("torch")
     assert spec is not None
     assert spec.submodule_search_locations
@@ -74,7 +74,7 @@ def configured_for_cuda(folder: Path) -> Path:
 
 
 def test_configures_with_cuda_but_without_its_toolkit(source: Source, tmp_path: Path) -> None:
-    """The project, and what is built against its package, with core's own CMake files as CUDA builds have them."""
+    """The project and an extension configure with the CMake files of a CUDA build."""
     torch = configured_for_cuda(tmp_path)
     project, downstream, build = render(source, tmp_path / "project"), tmp_path / "downstream", tmp_path / "build"
     cmake, env = ("cmake", "-G", "Ninja"), os.environ | QUIET
@@ -132,7 +132,7 @@ class Made:
         return str(answers_of(self.project)["device_name"])
 
     def needs_of_torch(self, environment: Environment) -> dict[str, set[str]]:
-        """Which of torch's libraries each library names, once it is installed."""
+        """Returns the libraries of torch that each installed library needs."""
         package = environment.site_packages / self.package
         ours = [*package.glob("*.so"), *package.glob("lib/*.so"), self.extension]
         return {path.name.split(".")[0]: needed_of_torch(path) for path in ours}
@@ -178,7 +178,7 @@ def make(source: Source, environment: Environment, **variables: str) -> Made:
 
 @pytest.fixture(scope="module", params=BUILDS)
 def made(request: pytest.FixtureRequest, source: Source) -> Made:
-    """Made with one of the builds of torch."""
+    """A project that is built with one of the builds of torch."""
     return make(source, environment_with(request.param))
 
 

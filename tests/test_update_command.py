@@ -264,7 +264,7 @@ def test_a_new_question_needs_an_answer_or_defaults(template: Template, project:
 
 
 def test_a_second_tag_on_a_version_is_not_recorded(template: Template, project: Path) -> None:
-    """Git describes a commit by any of its tags; one such as `latest` moves on, and would be of no use later."""
+    """Git describes a commit by any of its tags. A tag such as `latest` moves, so a project must not record it."""
     template.append("template/README.md.jinja", "\nNews.\n")
     template.release("v1.1.0")
     git(template.root, "tag", "--annotate", "--message", "moves", "latest")

@@ -29,7 +29,7 @@ def port(tmp_path_factory: pytest.TempPathFactory) -> OldPort:
 
 @pytest.fixture(scope="module")
 def printed(port: OldPort) -> str:
-    """The port is updated; what that printed."""
+    """Updates the port and returns the output."""
     assert answers_of(port.project)["_commit"] == port.version
     result = run("update", "--defaults", "--project", str(port.project))
     assert result.exit_code == 0, result.output
@@ -89,7 +89,7 @@ def test_edits_are_kept(port: OldPort, printed: str, path: str) -> None:
 
 
 def test_the_seam_has_the_vendors_text_and_what_is_new(port: OldPort, printed: str, fresh: Tree) -> None:
-    """A line of the vendor's in csrc/device stays, whatever the template has done to the place."""
+    """The vendor's lines in csrc/device stay even where the template changed the same place."""
     committed = {path for path in port.edited if path.startswith(("csrc/device/", "cmake/"))}
     assert len(committed) >= 11  # ten files of the seam, and the library
     for path in committed:

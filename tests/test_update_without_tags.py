@@ -21,7 +21,7 @@ CHANGELOG = "# Changes\n\n## 1.1.0 (not released yet)\n\n- Slow streams.\n\n## 1
 
 @pytest.fixture
 def first(template: Template, project: Path) -> str:
-    """Takes the tag away; what the project records instead."""
+    """Removes the tag, and returns the commit that the project records instead."""
     git(template.root, "tag", "--delete", "v1.0.0")
     template.write("CHANGELOG.md", CHANGELOG)
     commit_all(template.root, "changelog")

@@ -1,4 +1,4 @@
-"""The scripts in the workflows of a rendered project, run with stand-ins for the commands that reach out."""
+"""The scripts in the workflows of a rendered project, run with stand-ins for commands that need the network."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def test_tag_must_be_the_version(project: Path, tag: str, code: int) -> None:
 
 
 def test_project_is_aimed_at_another_torch(project: Path, tmp_path: Path) -> None:
-    """With a torch that is only its metadata."""
+    """The other torch is only its metadata."""
     copy = tmp_path / "project"
     shutil.copytree(project, copy)
     metadata = tmp_path / "site" / "torch-2.99.0.dev20991231+cpu.dist-info" / "METADATA"

@@ -1,4 +1,4 @@
-"""The workflows of a rendered project: linters accept them, what they refer to is there, and they may do little."""
+"""The workflows of a rendered project: linters accept them, everything that they refer to exists, and their rights are the least."""
 
 from __future__ import annotations
 
@@ -139,7 +139,7 @@ def test_rights_are_the_least(project: Path) -> None:
 
 
 def test_actions_are_pinned(project: Path) -> None:
-    """By the commit; one action has one commit everywhere, and its version stands behind it."""
+    """An action is pinned by its commit, the same everywhere, with its version in a comment."""
     found: dict[str, set[str]] = {}
     for path in [*(project / ".github" / "workflows").iterdir(), project / ".github/actions/setup/action.yml"]:
         for uses in re.findall(r"uses: (.*)", path.read_text(encoding="utf-8")):
@@ -191,7 +191,7 @@ def test_code_owners_review_everything(source: Source, project: Path, tmp_path: 
 
 
 def test_workflows_hold_no_names(source: Source) -> None:
-    """So they are copied as they are, and a maintainer reads them without escapes."""
+    """Files without names are copied unchanged, so a maintainer reads them without escapes."""
     (folder,) = source.template.glob("*.github*")
     suffixed = [path.name for path in folder.rglob("*.jinja")]
     assert suffixed == ["{% if code_owners %}CODEOWNERS{% endif %}.jinja"]

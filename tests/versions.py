@@ -1,4 +1,4 @@
-"""A template with versions, a project made from the first one, and what tests of updates do with both."""
+"""A template with versions and a project of the first one, for tests of updates."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def edit(project: Path, name: str, text: str) -> None:
 
 
 def snapshot(project: Path) -> dict[str, tuple[int, bytes]]:
-    """Everything that a user sees of a project: files, their modes, and what git says."""
+    """Returns the state of a project: files, their modes, and the output of git status."""
     found = {
         path.relative_to(project).as_posix(): (path.stat().st_mode, path.read_bytes())
         for path in project.rglob("*")
@@ -80,7 +80,7 @@ def snapshot(project: Path) -> dict[str, tuple[int, bytes]]:
 
 
 def with_a_signal_at_call(folder: Path, number: int, name: str) -> dict[str, str]:
-    """An environment whose git sends its caller a signal the given time that it is called, then goes on."""
+    """Returns an environment whose git sends its caller a signal at the given call, and then runs."""
     real = shutil.which("git")
     wrapper = folder / "bin" / "git"
     wrapper.parent.mkdir()

@@ -29,7 +29,7 @@ def workflows(project: Path) -> dict[str, dict[str, Any]]:
 
 
 def events(workflow: dict[Any, Any]) -> dict[str, Any]:
-    """What starts a workflow; YAML reads the key ``on`` as true."""
+    """Returns the triggers of a workflow. YAML reads the key ``on`` as true."""
     found: dict[str, Any] = workflow[True]
     return found
 
@@ -41,7 +41,7 @@ def jobs(project: Path) -> Iterator[tuple[str, str, dict[str, Any]]]:
 
 
 def steps(project: Path) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Every step with the place it stands at, those of the composite action included."""
+    """Yields every step with its place, those of the composite action included."""
     for name, job, content in jobs(project):
         for step in content["steps"]:
             yield f"{name}, {job}", step
@@ -60,7 +60,7 @@ def bash(script: str, cwd: Path, env: dict[str, str]) -> subprocess.CompletedPro
 
 
 def stand_in(folder: Path, name: str, answers: str = "") -> dict[str, str]:
-    """A command that writes its arguments to ``calls``, one call a line; gives the environment that finds it."""
+    """Makes a command that writes its arguments to ``calls``, one line for each call. Returns an environment that finds it."""
     folder.mkdir(exist_ok=True)
     command = folder / name
     command.write_text(f"#!/bin/sh\necho \"$*\" >> '{folder}/calls'\n{answers}\n", encoding="utf-8")

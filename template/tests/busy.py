@@ -38,7 +38,7 @@ def _target(device: torch.device) -> torch.Tensor:
 
 
 def occupy(stream: torch.Stream, copies: int = 16) -> None:
-    """Submit copies of 64 MB, some 10 ms each, to `stream`. Returns at once; what they copy has no meaning."""
+    """Submit copies of 64 MB, some 10 ms each, to `stream`, and return at once. The copied values have no meaning."""
     target = _target(stream.device)
     with stream:
         for _ in range(copies):

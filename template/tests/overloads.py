@@ -1,4 +1,4 @@
-"""Hold single overloads of PyTorch's operators, such as ``add.Tensor`` or ``gelu_.default``, against the CPU."""
+"""Compare single overloads of PyTorch's operators, such as ``add.Tensor`` or ``gelu_.default``, with the CPU."""
 
 from collections.abc import Callable
 from typing import Any, TypeAlias
@@ -35,16 +35,16 @@ def own_kernel(name: str) -> str:
 
 
 def check_overload(name: str, sample: Sample, device: str) -> None:
-    """Compare what an overload returns, and what it makes of its arguments, with the CPU's."""
+    """Compare the results of an overload, and its arguments after the call, with those of the CPU."""
     op = _find(name)
     expected, actual = _call(op, sample, "cpu"), _call(op, sample, device)
     _compare(actual, expected, device)
 
 
 def check_variant(functional: str, variant: str, sample: Sample, device: str) -> None:
-    """Compare the in-place or the out variant of an overload with the CPU's, which has to refuse what the device refuses.
+    """Compare the in-place or the out variant of an overload with the CPU's. Both must refuse the same arguments.
 
-    An out variant is given empty tensors, which it has to resize, and must return them.
+    An out variant gets empty tensors. It must resize and return them.
     """
     op = _find(variant)
     outs = [argument.name for argument in op._schema.arguments if argument.is_out]
@@ -71,7 +71,7 @@ def _find(name: str) -> Any:
 
 
 def _call(op: Any, sample: Sample, device: str, **extra: Any) -> tuple[Any, Any]:
-    """Return the results of a call, and its arguments as they are afterwards."""
+    """Return the results of a call, and its arguments after the call."""
     seed("cpu")
     args, kwargs = to_device(sample(device), device)
     known = {argument.name for argument in op._schema.arguments}

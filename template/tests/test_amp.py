@@ -16,7 +16,7 @@ def make(device: str, dtype: torch.dtype, *shape: int) -> torch.Tensor:
     return torch.rand(*shape).to(device=device, dtype=dtype)
 
 
-def test_dtypes(device: str, device_module: ModuleType) -> None:
+def test_autocast_takes_float16_and_bfloat16(device: str, device_module: ModuleType) -> None:
     assert set(HALF) <= set(device_module.get_amp_supported_dtype())
     assert torch.amp.is_autocast_available(device)
     assert device_module.is_autocast_available()
@@ -54,7 +54,7 @@ FULL: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
 
 @pytest.mark.parametrize("dtype", HALF, ids=str)
 @pytest.mark.parametrize("name", LOW)
-def test_operators_in_low_precision(name: str, dtype: torch.dtype, device: str) -> None:
+def test_matrix_products_run_in_low_precision(name: str, dtype: torch.dtype, device: str) -> None:
     x = make(device, torch.float32, 8, 8)
     with torch.autocast(device, dtype=dtype):
         out = LOW[name](x)
@@ -65,7 +65,7 @@ def test_operators_in_low_precision(name: str, dtype: torch.dtype, device: str) 
 
 @pytest.mark.parametrize("dtype", HALF, ids=str)
 @pytest.mark.parametrize("name", FULL)
-def test_operators_in_float32(name: str, dtype: torch.dtype, device: str) -> None:
+def test_sensitive_operators_run_in_float32(name: str, dtype: torch.dtype, device: str) -> None:
     x = make(device, dtype, 8, 8)
     with torch.autocast(device, dtype=dtype):
         out = FULL[name](x)
@@ -73,7 +73,7 @@ def test_operators_in_float32(name: str, dtype: torch.dtype, device: str) -> Non
     torch.testing.assert_close(out.cpu(), FULL[name](x.cpu().float()), atol=1e-2, rtol=1e-2)
 
 
-def test_widest_input_decides(device: str) -> None:
+def test_the_widest_input_decides_the_dtype(device: str) -> None:
     half, full = make(device, torch.float16, 4), make(device, torch.float32, 4)
     with torch.autocast(device, dtype=torch.float16):
         assert torch.cat([half, full]).dtype == torch.float32
@@ -109,7 +109,7 @@ def test_only_this_device_is_cast(device: str) -> None:
         assert (here @ here).dtype == torch.bfloat16
 
 
-def test_nesting(device: str) -> None:
+def test_a_nested_context_replaces_the_outer_one(device: str) -> None:
     x = make(device, torch.float32, 4, 4)
     with torch.autocast(device, dtype=torch.float16):
         with torch.autocast(device, enabled=False):
@@ -121,13 +121,13 @@ def test_nesting(device: str) -> None:
     assert (x @ x).dtype == torch.float32
 
 
-def test_unsupported_dtype_is_reported(device: str) -> None:
+def test_an_unsupported_dtype_warns_and_casts_nothing(device: str) -> None:
     x = make(device, torch.float32, 4, 4)
     with pytest.warns(UserWarning, match="not supported"), torch.autocast(device, dtype=torch.float64):
         assert (x @ x).dtype == torch.float32
 
 
-def test_weights_are_cast_once(device: str) -> None:
+def test_a_weight_is_cast_once_in_a_context(device: str) -> None:
     x = make(device, torch.float32, 4, 4)
     w = make(device, torch.float32, 4, 4).requires_grad_()
     for cache_enabled in (True, False):
@@ -139,7 +139,7 @@ def test_weights_are_cast_once(device: str) -> None:
         torch.testing.assert_close(w.grad.cpu(), 2 * (x.cpu().T @ torch.ones(4, 4)), atol=0.05, rtol=0.02)
 
 
-def test_conveniences_fill_in_the_device(device: str, device_module: ModuleType) -> None:
+def test_functions_of_the_module_fill_in_the_device(device: str, device_module: ModuleType) -> None:
     x = make(device, torch.float32, 4, 4)
     with device_module.amp.autocast(dtype=torch.float16):
         assert (x @ x).dtype == torch.float16
@@ -156,7 +156,7 @@ def test_conveniences_fill_in_the_device(device: str, device_module: ModuleType)
     assert scaler.get_scale() == 4.0
 
 
-def test_custom_functions(device: str, device_module: ModuleType) -> None:
+def test_custom_functions_cast_their_inputs(device: str, device_module: ModuleType) -> None:
     class Product(torch.autograd.Function):
         @staticmethod
         @device_module.amp.custom_fwd(cast_inputs=torch.float32)
@@ -180,8 +180,8 @@ def test_custom_functions(device: str, device_module: ModuleType) -> None:
 
 
 @pytest.mark.parametrize("dtype", HALF)
-def test_custom_operators(dtype: torch.dtype, device: str) -> None:
-    """``register_autocast``: inputs are cast once autocast is on for this device, whatever its own dtype."""
+def test_custom_operators_cast_their_inputs(dtype: torch.dtype, device: str) -> None:
+    """``register_autocast`` casts inputs to its own dtype whenever autocast is on, whatever autocast's dtype."""
 
     @torch.library.custom_op("amp_tests::double", mutates_args=())
     def double(x: torch.Tensor) -> torch.Tensor:
@@ -217,8 +217,8 @@ def test_gradients_are_unscaled_in_one_operator(dtype: torch.dtype, value: float
 
 
 @pytest.mark.parametrize("skipped", [False, True])
-def test_fused_optimizers_unscale_themselves(skipped: bool, device: str) -> None:
-    """The scaler gives fused optimizers the scale and whether to skip, instead of unscaling and waiting to hear."""
+def test_fused_optimizers_unscale_their_gradients(skipped: bool, device: str) -> None:
+    """The scaler passes the scale and a flag for infinities to fused optimizers, so the host does not wait for the flag."""
     results = []
     for where in ("cpu", device):
         w = torch.ones(4, device=where, requires_grad=True)

@@ -1,4 +1,4 @@
-"""Attention where PyTorch has no data to look at, or wraps it: torch.compile, torch.export, torch.func, nested tensors."""
+"""Attention in traces, transforms and wrapped tensors: torch.compile, torch.export, torch.func, nested tensors."""
 
 import copy
 import warnings
@@ -26,7 +26,7 @@ def inputs(*batches: int, kv_heads: int = 4) -> list[Tensor]:
 # The choice
 
 
-def test_the_fused_one_can_be_asked_for_by_its_name(device: str) -> None:
+def test_sdpa_kernel_can_select_the_fused_kernel(device: str) -> None:
     q, k, v = (x.to(device) for x in inputs(2))
     expected = attend(q.cpu(), k.cpu(), v.cpu())
     for backends in (SDPBackend.OVERRIDEABLE, SDPBackend.FLASH_ATTENTION, SDPBackend.MATH):
@@ -50,7 +50,9 @@ UNFUSED: dict[str, tuple[Callable[..., Any], str]] = {
 
 
 @pytest.mark.parametrize(("call", "reason"), UNFUSED.values(), ids=UNFUSED)
-def test_what_the_fused_one_cannot_is_not_fused(call: Callable[..., Any], reason: str, device: str) -> None:
+def test_inputs_that_do_not_fit_the_fused_kernel_are_computed_without_it(
+    call: Callable[..., Any], reason: str, device: str
+) -> None:
     q, k, v = (x.to(device) for x in inputs(2))
     call(q, k, v)
     with (
@@ -75,14 +77,14 @@ HEADS: dict[str, Callable[[Tensor, Tensor, Tensor], Tensor]] = {
 
 
 @pytest.mark.parametrize("call", HEADS.values(), ids=HEADS)
-def test_shapes(call: Callable[..., Any], device: str) -> None:
+def test_attention_of_any_shape_is_that_of_the_cpu(call: Callable[..., Any], device: str) -> None:
     check_same(call, *(x.requires_grad_() for x in inputs(2)), device=device, strides=False, **CLOSE)
 
 
 # Without data
 
 
-def test_fake_tensors(device: str) -> None:
+def test_fake_tensors_have_the_shape_of_the_result(device: str) -> None:
     with FakeTensorMode(), warnings.catch_warnings():
         warnings.simplefilter("error")  # an access to data is one
         q, k, v = (x.to(device) for x in inputs(2))
@@ -134,7 +136,9 @@ def moved(model: nn.Module, device: str) -> nn.Module:
 @pytest.mark.parametrize("training", [True, False], ids=["train", "eval"])
 @pytest.mark.parametrize("backend", ["eager", "aot_eager"])
 @pytest.mark.parametrize("make", MODELS.values(), ids=MODELS)
-def test_compile(make: Callable[[], nn.Module], backend: str, training: bool, device: str) -> None:
+def test_compiled_models_give_the_values_of_eager_ones(
+    make: Callable[[], nn.Module], backend: str, training: bool, device: str
+) -> None:
     torch._dynamo.reset()
     torch.manual_seed(0)
     reference = make().train(training)
@@ -152,7 +156,7 @@ def test_compile(make: Callable[[], nn.Module], backend: str, training: bool, de
             torch.testing.assert_close(ours.grad.cpu(), theirs.grad, **CLOSE)
 
 
-def test_compile_of_dynamic_shapes(device: str) -> None:
+def test_a_model_compiled_for_dynamic_shapes_takes_any_length(device: str) -> None:
     torch._dynamo.reset()
     reference = Attention(is_causal=True)
     compiled = torch.compile(moved(reference, device), backend="aot_eager", dynamic=True, fullgraph=True)
@@ -161,7 +165,7 @@ def test_compile_of_dynamic_shapes(device: str) -> None:
         torch.testing.assert_close(compiled(x.to(device)).cpu(), reference(x), **CLOSE)
 
 
-def test_export(device: str) -> None:
+def test_an_exported_program_gives_the_values_of_the_model(device: str) -> None:
     reference = Attention().eval()
     batch = {0: torch.export.Dim("batch")}
     program = torch.export.export(
@@ -202,12 +206,12 @@ TRANSFORMS: dict[str, Callable[..., Any]] = {
 
 @pytest.mark.filterwarnings("ignore:There is a performance drop")  # on the CPU, which loops
 @pytest.mark.parametrize("call", TRANSFORMS.values(), ids=TRANSFORMS)
-def test_transforms(call: Callable[..., Any], device: str) -> None:
+def test_transforms_give_the_values_of_the_cpu(call: Callable[..., Any], device: str) -> None:
     check_same(call, torch.randn(6, 7), *inputs(3, 2), device=device, strides=False, **CLOSE)
 
 
-def test_forward_and_second_derivatives(device: str) -> None:
-    """Of which the CPU's fused attention has none."""
+def test_forward_and_second_derivatives_are_those_of_the_cpu(device: str) -> None:
+    """The CPU's fused attention has neither, so the math kernel gives the expected values."""
 
     def derivatives(q: Tensor, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
         forward = jvp(lambda q: attend(q, k, v), (q,), (q.cos(),))[1]
@@ -224,7 +228,7 @@ def test_forward_and_second_derivatives(device: str) -> None:
 
 
 @pytest.mark.parametrize("layout", [torch.strided, torch.jagged], ids=str)
-def test_nested_tensors(layout: torch.layout, device: str) -> None:
+def test_attention_of_nested_tensors_is_that_of_their_parts(layout: torch.layout, device: str) -> None:
     jagged = (
         layout == torch.jagged
     )  # what varies comes first there, and attention takes no strided ones that are transposed

@@ -1,4 +1,4 @@
-"""How the package gets loaded: by ``import torch``, by its own name, from any folder, not beside another backend."""
+"""How the package is loaded: by ``import torch``, by its own name, from any folder, and never beside another backend."""
 
 from pathlib import Path
 from types import ModuleType
@@ -34,7 +34,9 @@ assert torch.accelerator.current_accelerator() is None or torch.accelerator.curr
 
 @pytest.mark.parametrize("autoload", ["0", "1"])
 @pytest.mark.parametrize("order", ["torch, {0}", "{0}, torch"])
-def test_import_by_name(autoload: str, order: str, run_python: RunPython, device_module: ModuleType) -> None:
+def test_the_package_can_be_imported_before_and_after_torch(
+    autoload: str, order: str, run_python: RunPython, device_module: ModuleType
+) -> None:
     package = device_module.__name__.partition(".")[0]
     done = run_python(
         f"import {order.format(package)}" + WORKS + "__import__(package)._autoload()",
@@ -44,12 +46,12 @@ def test_import_by_name(autoload: str, order: str, run_python: RunPython, device
 
 
 @pytest.mark.parametrize("folder", [PROJECT, PROJECT / "tests", Path("/")], ids=["project", "tests", "root"])
-def test_import_from_any_folder(folder: Path, run_python: RunPython) -> None:
+def test_the_device_works_from_any_folder(folder: Path, run_python: RunPython) -> None:
     done = run_python("import torch" + WORKS, cwd=folder)
     assert (done.returncode, done.stderr) == (0, "")
 
 
-def test_another_backend_is_named(run_python: RunPython) -> None:
+def test_a_second_backend_is_refused_by_its_name(run_python: RunPython) -> None:
     done = run_python(
         """
 import torch
@@ -66,7 +68,7 @@ except RuntimeError as error:
         assert part in done.stdout
 
 
-def test_another_torch_is_named(run_python: RunPython) -> None:
+def test_a_torch_of_another_release_is_refused_by_its_version(run_python: RunPython) -> None:
     done = run_python(
         """
 import torch
@@ -83,7 +85,7 @@ except ImportError as error:
         assert part in done.stdout
 
 
-def test_loading_is_cheap(run_python: RunPython) -> None:
+def test_loading_imports_little_and_starts_no_thread(run_python: RunPython) -> None:
     done = run_python(
         """
 import sys, torch
@@ -122,7 +124,7 @@ assert settings() == before
     assert (done.returncode, done.stderr) == (0, "")
 
 
-def test_what_is_replaced_in_torch(run_python: RunPython) -> None:
+def test_only_the_documented_functions_of_torch_are_replaced(run_python: RunPython) -> None:
     done = run_python(
         """
 import sys, torch, torch.nn.utils.rnn, torch.utils.dlpack

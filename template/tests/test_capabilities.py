@@ -1,4 +1,4 @@
-"""Optional capabilities: what the device says of them is true, and using one that is missing raises instead of going wrong."""
+"""Optional capabilities: ``capabilities()`` is right, and the use of a missing capability raises an error."""
 
 import inspect
 from multiprocessing.reduction import ForkingPickler
@@ -9,7 +9,7 @@ import torch
 from conftest import PROJECT
 
 
-def test_names_and_sentences(device: str, device_module: ModuleType) -> None:
+def test_missing_capabilities_have_a_sentence_each(device: str, device_module: ModuleType) -> None:
     capabilities, missing = device_module.capabilities(), device_module.missing_capabilities()
     assert set(capabilities) == {"graphs", "sharing"}
     assert set(missing) == {name for name, there in capabilities.items() if not there}
@@ -17,7 +17,7 @@ def test_names_and_sentences(device: str, device_module: ModuleType) -> None:
         assert f"is not supported on {device} devices: " in sentence
 
 
-def test_what_the_project_was_made_without_is_missing(device_module: ModuleType) -> None:
+def test_a_feature_that_is_not_rendered_is_a_missing_capability(device_module: ModuleType) -> None:
     capabilities = device_module.capabilities()
     assert not capabilities["graphs"] or (PROJECT / "csrc" / "graph").is_dir()
     assert not capabilities["sharing"] or (PROJECT / "csrc" / "runtime" / "ipc").is_dir()
@@ -31,7 +31,7 @@ def test_public_names_of_features_are_those_of_their_modules(device: str, device
         assert inspect.isfunction(module.install)
 
 
-def test_graphs(device_module: ModuleType) -> None:
+def test_a_graph_works_or_raises(device_module: ModuleType) -> None:
     if device_module.capabilities()["graphs"]:
         assert torch.accelerator.Graph()
     else:
@@ -44,7 +44,7 @@ def test_no_stream_is_being_captured(device: str) -> None:
 
 
 @pytest.mark.parametrize("size", [0, 3])
-def test_sending_a_tensor(size: int, device: str, device_module: ModuleType) -> None:
+def test_a_tensor_is_sent_or_raises(size: int, device: str, device_module: ModuleType) -> None:
     x = torch.zeros(size, device=device)
     if device_module.capabilities()["sharing"]:
         assert ForkingPickler.loads(ForkingPickler.dumps(x)).device == x.device
@@ -57,7 +57,7 @@ def test_sending_a_tensor(size: int, device: str, device_module: ModuleType) -> 
         assert str(caught.value) == f"{sentence}. Send a copy in host memory: tensor.cpu()"
 
 
-def test_sending_an_event(device: str, device_module: ModuleType) -> None:
+def test_an_event_is_sent_or_raises(device: str, device_module: ModuleType) -> None:
     event = torch.Event(device)
     if device_module.capabilities()["sharing"]:
         assert ForkingPickler.dumps(event)
@@ -66,7 +66,7 @@ def test_sending_an_event(device: str, device_module: ModuleType) -> None:
             ForkingPickler.dumps(event)
 
 
-def test_tensors_of_the_cpu_are_sent_as_ever() -> None:
+def test_tensors_of_the_cpu_are_sent_through_shared_memory() -> None:
     x = torch.arange(3)
     received = ForkingPickler.loads(ForkingPickler.dumps(x))
     received += 1

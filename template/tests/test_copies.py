@@ -18,7 +18,7 @@ PAIRS = [pair for pair in product(PLACES, PLACES) if {"device", "other device"} 
 
 
 def put(x: Tensor, place: str) -> Tensor:
-    """Return `x`, with its strides and lazy bits, in memory of a kind. The whole storage moves."""
+    """Return `x` in memory of this kind. The whole storage moves; strides and lazy bits stay."""
     whole = x.untyped_storage()
     flat = torch.empty(0, dtype=x.dtype).set_(whole)
     if place == "pinned":
@@ -69,7 +69,7 @@ def check_copy(source: Tensor, target: Tensor, places: tuple[str, str], non_bloc
 
 @pytest.mark.parametrize("non_blocking", [False, True], ids=["blocking", "non_blocking"])
 @pytest.mark.parametrize("places", PAIRS, ids=" to ".join)
-def test_layouts(places: tuple[str, str], non_blocking: bool) -> None:
+def test_a_copy_keeps_the_values_in_any_layout(places: tuple[str, str], non_blocking: bool) -> None:
     for make_source, make_target in product(SOURCES.values(), LAYOUTS.values()):
         check_copy(make_source(torch.float32), make_target(torch.float32), places, non_blocking)
 
@@ -92,7 +92,7 @@ DTYPES = [
 @pytest.mark.parametrize("non_blocking", [False, True], ids=["blocking", "non_blocking"])
 @pytest.mark.parametrize("places", PAIRS, ids=" to ".join)
 @pytest.mark.filterwarnings("ignore:Casting complex values to real")
-def test_dtypes(places: tuple[str, str], non_blocking: bool) -> None:
+def test_a_copy_converts_every_dtype_to_every_other(places: tuple[str, str], non_blocking: bool) -> None:
     for (i, source), target in product(enumerate(DTYPES), DTYPES):
         layout = list(LAYOUTS.values())[i % len(LAYOUTS)]
         a, b = values(4, 6, 5, dtype=torch.float32), layout(torch.float32)
@@ -102,7 +102,7 @@ def test_dtypes(places: tuple[str, str], non_blocking: bool) -> None:
 @pytest.mark.parametrize("non_blocking", [False, True], ids=["blocking", "non_blocking"])
 @pytest.mark.parametrize("places", PAIRS, ids=" to ".join)
 @pytest.mark.filterwarnings("ignore:Casting complex values to real")
-def test_conjugated_and_negated_views(places: tuple[str, str], non_blocking: bool) -> None:
+def test_a_copy_resolves_conjugated_and_negated_views(places: tuple[str, str], non_blocking: bool) -> None:
     views: list[Callable[[Tensor], Tensor]] = [
         lambda x: x,
         lambda x: x.conj(),
@@ -120,13 +120,13 @@ def test_conjugated_and_negated_views(places: tuple[str, str], non_blocking: boo
 
 
 @pytest.mark.parametrize("places", PAIRS, ids=" to ".join)
-def test_empty_tensors(places: tuple[str, str]) -> None:
+def test_a_copy_without_elements_does_nothing(places: tuple[str, str]) -> None:
     check_copy(torch.empty(0, 3), torch.empty(0, 3), places, non_blocking=True)
 
 
 @pytest.mark.parametrize("pinned", [True, False], ids=["pinned", "pageable"])
 @pytest.mark.parametrize("non_blocking", [False, True], ids=["blocking", "non_blocking"])
-def test_64_megabytes(non_blocking: bool, pinned: bool, device: str) -> None:
+def test_64_megabytes_return_unchanged(non_blocking: bool, pinned: bool, device: str) -> None:
     source = torch.arange(16 * MiB, dtype=torch.int32)
     source = source.pin_memory() if pinned else source
     there = source.to(device, non_blocking=non_blocking)
@@ -136,7 +136,7 @@ def test_64_megabytes(non_blocking: bool, pinned: bool, device: str) -> None:
     assert torch.equal(back, source)
 
 
-def test_64_megabytes_between_devices(device: str, second_device: torch.device) -> None:
+def test_64_megabytes_cross_devices_unchanged(device: str, second_device: torch.device) -> None:
     source = torch.arange(16 * MiB, dtype=torch.int32)
     assert torch.equal(source.to(device).to(second_device, non_blocking=True).cpu(), source)
 
@@ -221,7 +221,7 @@ def test_copies_between_devices_wait_for_both_streams(device: str, second_device
         assert torch.equal(b.cpu(), source)
 
 
-def test_copies_that_cannot_be(device: str) -> None:
+def test_impossible_copies_are_refused(device: str) -> None:
     x = torch.ones(3, device=device)
     with pytest.raises(RuntimeError, match="expand|size"):
         x.copy_(torch.ones(4))
@@ -245,13 +245,13 @@ OWN_MEMORY: dict[str, Callable[[Tensor], object]] = {
 
 
 @pytest.mark.parametrize("copy", OWN_MEMORY.values(), ids=OWN_MEMORY)
-def test_copies_onto_their_own_memory(copy: Callable[[Tensor], object], device: str) -> None:
+def test_a_copy_onto_its_own_memory_changes_nothing(copy: Callable[[Tensor], object], device: str) -> None:
     x = torch.arange(6.0, device=device)
     copy(x)
     assert x.tolist() == [0, 1, 2, 3, 4, 5]
 
 
-def test_state_of_a_module_loaded_into_itself(device: str) -> None:
+def test_a_module_loads_its_own_state(device: str) -> None:
     model = torch.nn.Linear(2, 2).to(device)
     expected = model.weight.tolist()
     model.load_state_dict(model.state_dict())

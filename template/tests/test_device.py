@@ -11,7 +11,7 @@ from abilities import EMULATE
 from conftest import RunPython
 
 
-def test_devices_are_there(device: str, device_module: ModuleType) -> None:
+def test_the_first_device_is_current_at_the_start(device: str, device_module: ModuleType) -> None:
     assert device_module.is_available()
     assert device_module.device_count() == torch.accelerator.device_count() >= 1
     assert torch.accelerator.current_accelerator() == torch.device(device)
@@ -45,7 +45,7 @@ def test_set_device_takes_every_form(form: type, device: str, device_module: Mod
     ],
     ids=repr,
 )
-def test_nonsense_is_no_device(nonsense: object, error: type[Exception], device_module: ModuleType) -> None:
+def test_what_is_no_device_is_refused(nonsense: object, error: type[Exception], device_module: ModuleType) -> None:
     for function in (
         device_module.set_device,
         device_module.device,
@@ -87,7 +87,7 @@ def test_index_out_of_range_is_an_error_everywhere(device: str, device_module: M
         del caught  # which keeps this frame
 
 
-def test_stream_of_a_device_that_is_not_there(device: str, device_module: ModuleType) -> None:
+def test_a_stream_of_a_missing_device_is_refused(device: str, device_module: ModuleType) -> None:
     real = torch.Stream(device)
     stream = torch.Stream(
         stream_id=real.stream_id, device_index=device_module.device_count(), device_type=real.device_type
@@ -97,7 +97,7 @@ def test_stream_of_a_device_that_is_not_there(device: str, device_module: Module
             action()
 
 
-def test_context_restores_the_device(device: str, device_module: ModuleType, second_device: torch.device) -> None:
+def test_a_context_restores_the_device(device: str, device_module: ModuleType, second_device: torch.device) -> None:
     with device_module.device(second_device):
         assert torch.ones(1, device=device).device == second_device
         with device_module.device(0):
@@ -116,7 +116,7 @@ def test_torch_device_is_a_default_device_context(device: str, second_device: to
     assert torch.zeros(2).device.type == "cpu"
 
 
-def test_device_of(device_module: ModuleType, second_device: torch.device) -> None:
+def test_device_of_selects_the_device_of_a_tensor(device_module: ModuleType, second_device: torch.device) -> None:
     there = torch.ones(1, device=second_device)
     for obj, expected in ((there, 1), (there.untyped_storage(), 1), (torch.ones(1), 0)):
         with device_module.device_of(obj):
@@ -154,7 +154,7 @@ def test_operands_on_two_devices_are_an_error(device: str, second_device: torch.
     assert torch.equal((here + torch.tensor(2.0)).cpu(), torch.full((2,), 3.0))
 
 
-def test_properties(device: str, device_module: ModuleType) -> None:
+def test_properties_are_consistent(device: str, device_module: ModuleType) -> None:
     properties = device_module.get_device_properties()
     assert properties.name == device_module.get_device_name(f"{device}:0")
     assert properties.total_memory == device_module.mem_get_info()[1] > 0
@@ -166,18 +166,18 @@ def test_properties(device: str, device_module: ModuleType) -> None:
         properties.total_memory = 0
 
 
-def test_bfloat16(device: str, device_module: ModuleType) -> None:
+def test_bfloat16_is_supported(device: str, device_module: ModuleType) -> None:
     assert device_module.is_bf16_supported()
     assert torch.ones(3, device=device, dtype=torch.bfloat16).sum().item() == 3
 
 
-def test_peer_access(device_module: ModuleType, second_device: torch.device) -> None:
+def test_peer_access_is_answered_for_devices_that_exist(device_module: ModuleType, second_device: torch.device) -> None:
     assert isinstance(device_module.can_device_access_peer(0, second_device), bool)
     with pytest.raises(torch.AcceleratorError):
         device_module.can_device_access_peer(0, 1000)
 
 
-def test_synchronize(device: str, device_module: ModuleType) -> None:
+def test_synchronize_takes_every_form_of_a_device(device: str, device_module: ModuleType) -> None:
     x = torch.ones(1000, device=device)
     for target in (None, 0, device, f"{device}:0", torch.device(device)):
         x += 1
@@ -187,7 +187,7 @@ def test_synchronize(device: str, device_module: ModuleType) -> None:
     assert torch.equal(x.cpu(), torch.full((1000,), 6.0))
 
 
-def test_initialisation(run_python: RunPython) -> None:
+def test_asking_for_devices_does_not_initialise(run_python: RunPython) -> None:
     done = run_python("""
 import torch
 module = torch.get_device_module(device)
@@ -201,7 +201,7 @@ assert module.is_initialized() and module._initialized
     assert done.returncode == 0, done.stderr
 
 
-def test_first_tensor_initialises(run_python: RunPython) -> None:
+def test_the_first_tensor_initialises(run_python: RunPython) -> None:
     done = run_python("""
 import torch
 torch.ones(1, device=device)
@@ -234,7 +234,7 @@ def ask():
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this platform cannot fork")
-def test_forked_child_is_refused(run_python: RunPython) -> None:
+def test_a_forked_child_cannot_use_the_device(run_python: RunPython) -> None:
     done = run_python(
         FORK
         + """
@@ -261,7 +261,7 @@ assert ask() == (2.0, False, True, (2,))
     assert done.returncode == 0, done.stderr
 
 
-def test_spawned_child_works(run_python: RunPython) -> None:
+def test_a_spawned_child_can_use_the_device(run_python: RunPython) -> None:
     done = run_python("""
 import multiprocessing, torch
 torch.ones(1, device=device)
@@ -317,7 +317,7 @@ while size > 0:
 
 @pytest.mark.parametrize("policy", [EMULATE, "error"])
 def test_process_exits_cleanly_after_backward(policy: str, run_python: RunPython) -> None:
-    """Threads of autograd hold Python objects when a pass has returned. Several rounds: it is a race."""
+    """Autograd's threads still hold Python objects when backward returns. This is a race, so the test runs several rounds."""
     for _ in range(4):
         done = run_python(f"""
 import torch

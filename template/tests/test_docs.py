@@ -93,7 +93,7 @@ def may_be_missing(path: str) -> bool:
 
 
 @all_pages
-def test_links_lead_somewhere(page: Path) -> None:
+def test_every_link_has_a_target(page: Path) -> None:
     prose, _ = split(page)
     broken = []
     for number, line in prose:
@@ -113,7 +113,7 @@ def test_links_lead_somewhere(page: Path) -> None:
 
 
 @all_pages
-def test_paths_exist(page: Path) -> None:
+def test_every_path_exists(page: Path) -> None:
     prose, _ = split(page)
     missing = []
     for number, line in prose:
@@ -144,7 +144,7 @@ def test_quotes_are_in_the_sources(page: Path) -> None:
 
 
 @all_pages
-def test_examples_run(page: Path, run_python: RunPython) -> None:
+def test_every_example_runs(page: Path, run_python: RunPython) -> None:
     if MODULE.device_count() == 0:
         pytest.skip("the examples need a device")
     for ability in NEEDS.get(page.stem, ()):
@@ -165,7 +165,7 @@ def test_index_leads_to_every_page() -> None:
 
 
 def test_porting_tags_stand_only_where_a_port_edits() -> None:
-    """Elsewhere the template's updates would meet the port's edits."""
+    """A tag in any other file would lead to edits that conflict with updates of the template."""
     edited = ("csrc/device/", "csrc/aten/native/", "cmake/DeviceLibrary.cmake")
     replaced = ("csrc/aten/Attention.cpp", "csrc/aten/Convolution.cpp", "csrc/aten/Copy.cpp")
     sources = [path for folder in ("csrc", "python", "cmake") for path in (PROJECT / folder).rglob("*")]

@@ -1,4 +1,4 @@
-"""CPU kernels that run on device memory: whose memory it is, what comes back, and that the CPU does not notice."""
+"""CPU kernels that run on device memory: who owns the memory, which tensors return, and that CPU tensors stay as they are."""
 
 import gc
 from collections.abc import Callable, Iterator
@@ -19,7 +19,7 @@ MiB = 1 << 20
 
 @pytest.fixture(autouse=True)
 def _no_garbage_collection() -> Iterator[None]:
-    """What a test before this one left, in the cycles of its exceptions, shall not be freed while memory is counted."""
+    """Exceptions of earlier tests keep tensors in reference cycles. Freeing these would change the counts of memory."""
     gc.disable()
     yield
     gc.enable()
@@ -50,7 +50,7 @@ def test_results_are_device_memory(function: Callable[[Tensor], Any], device: st
     assert device_module.memory_allocated() == before
 
 
-def test_several_results(device: str, device_module: ModuleType) -> None:
+def test_several_results_are_accounted_one_by_one(device: str, device_module: ModuleType) -> None:
     x = torch.rand(256, 256, device=device)
     before = device_module.memory_allocated()
     values, indices = torch.sort(x)
@@ -85,11 +85,11 @@ def test_scratch_memory_is_given_back(device: str, device_module: ModuleType) ->
 
 
 def empty_by_kernel(device: str, nbytes: int) -> Tensor:
-    """Return memory that a kernel of PyTorch's allocates on the device and does not write."""
+    """Return device memory that a CPU kernel of PyTorch allocates and does not write."""
     return torch._empty_affine_quantized([nbytes], scale=1.0, zero_point=0, dtype=torch.quint8, device=device)
 
 
-def test_out_of_memory_within_a_kernel(device: str, device_module: ModuleType) -> None:
+def test_running_out_of_memory_within_a_kernel_raises(device: str, device_module: ModuleType) -> None:
     _, total = device_module.mem_get_info()
     x = torch.ones(1, device=device)
     before = device_module.memory_allocated()
@@ -112,7 +112,7 @@ def test_the_cache_is_given_up_within_a_kernel(device: str, device_module: Modul
 # The CPU's own allocator
 
 
-def test_cpu_tensors_are_ordinary(device: str, device_module: ModuleType) -> None:
+def test_cpu_tensors_stay_ordinary_after_emulation(device: str, device_module: ModuleType) -> None:
     torch.linalg.inv(torch.eye(3, device=device)) + 1
     before = device_module.memory_allocated()
     x = torch.ones(1000)
@@ -134,7 +134,7 @@ def test_cpu_and_device_kernels_alternate(device: str) -> None:
     torch.testing.assert_close(there.cpu(), host)
 
 
-def test_half_precision_kernels_of_mkldnn(device: str) -> None:
+def test_half_precision_convolution_and_linear_are_those_of_the_cpu(device: str) -> None:
     x, weight = torch.randn(2, 8, 12, 12, dtype=torch.bfloat16), torch.randn(16, 8, 3, 3, dtype=torch.bfloat16)
     check_same(F.conv2d, x, weight, device=device)
     check_same(F.linear, x, torch.randn(5, 12, dtype=torch.bfloat16), device=device)
@@ -179,7 +179,7 @@ def test_result_may_be_a_constant_of_the_host(define: Any, device: str) -> None:
     assert constant.sum() == 15
 
 
-def test_lists_options_and_numbers(define: Any, device: str) -> None:
+def test_lists_options_and_numbers_reach_the_kernel(define: Any, device: str) -> None:
     def kernel(xs: list[Tensor], y: Tensor | None, z: Tensor | None, n: int) -> Any:
         assert z is None
         assert y is not None
@@ -193,7 +193,7 @@ def test_lists_options_and_numbers(define: Any, device: str) -> None:
     assert (total.tolist(), number, nothing) == ([3, 3], 4, None)
 
 
-def test_written_arguments(define: Any, device: str) -> None:
+def test_written_arguments_return_as_the_same_tensors(define: Any, device: str) -> None:
     grow = define("grow_(Tensor(a!) x, int n) -> Tensor(a!)", lambda x, n: x.resize_(n).fill_(n))
     both = define(
         "both_(Tensor(a!) x, Tensor(b!) y) -> (Tensor(b!), Tensor(a!))",
@@ -225,7 +225,7 @@ def test_grown_memory_is_the_devices(define: Any, device: str, device_module: Mo
     assert device_module.memory_allocated() == before
 
 
-def test_kernels_call_operators(define: Any, device: str) -> None:
+def test_kernels_can_call_operators_of_device_and_cpu(define: Any, device: str) -> None:
     def kernel(x: Tensor) -> Tensor:
         other = torch.ones(3, device=device) * 2
         assert other.device.type == device
@@ -261,7 +261,9 @@ FAILURES: dict[str, Callable[[Tensor], Any]] = {
 
 
 @pytest.mark.parametrize("failure", FAILURES.values(), ids=FAILURES)
-def test_failures_leave_no_trace(failure: Callable[[Tensor], Any], device: str, device_module: ModuleType) -> None:
+def test_a_failed_call_leaves_content_and_memory(
+    failure: Callable[[Tensor], Any], device: str, device_module: ModuleType
+) -> None:
     x = torch.rand(4, 4, device=device) + torch.eye(4, device=device)
     content = x.cpu()
     before = device_module.memory_allocated()
@@ -277,7 +279,7 @@ def test_failures_leave_no_trace(failure: Callable[[Tensor], Any], device: str, 
     torch.testing.assert_close((torch.linalg.inv(x) @ x).cpu(), torch.eye(4), rtol=1e-3, atol=1e-4)
 
 
-def test_python_kernels_that_raise(define: Any, device: str, device_module: ModuleType) -> None:
+def test_a_python_kernel_that_raises_frees_its_memory(define: Any, device: str, device_module: ModuleType) -> None:
     def kernel(x: Tensor) -> Tensor:
         scratch = x * 2
         raise LookupError(f"{scratch.shape}")
@@ -292,7 +294,7 @@ def test_python_kernels_that_raise(define: Any, device: str, device_module: Modu
     assert (x + 1).sum().item() == 2 * MiB
 
 
-def test_backward_that_raises(device: str) -> None:
+def test_an_exception_in_backward_reaches_the_caller(device: str) -> None:
     class Raising(torch.autograd.Function):
         @staticmethod
         def forward(ctx: Any, x: Tensor) -> Tensor:
@@ -325,7 +327,9 @@ def work(place: Any, seed: int) -> Tensor:
     return x.grad.cpu()
 
 
-def test_threads(device: str, second_device: torch.device, device_module: ModuleType) -> None:
+def test_threads_give_the_values_of_one_thread(
+    device: str, second_device: torch.device, device_module: ModuleType
+) -> None:
     def on_a_stream(seed: int) -> Tensor:
         with device_module.stream(torch.Stream(device)):
             return work(device, seed)
@@ -348,7 +352,7 @@ def test_threads(device: str, second_device: torch.device, device_module: Module
     assert device_module.memory_allocated() == before
 
 
-def test_kernels_with_several_threads_of_their_own(device: str) -> None:
+def test_kernels_may_use_several_threads(device: str) -> None:
     count = torch.get_num_threads()
     torch.set_num_threads(4)
     try:

@@ -1,4 +1,4 @@
-"""Events: points in a stream that can be asked, awaited and timed."""
+"""Events: queries, waits and times."""
 
 import time
 from types import ModuleType
@@ -8,14 +8,14 @@ import torch
 from busy import needs_queues, occupy
 
 
-def test_event_that_was_never_recorded(device: str) -> None:
+def test_an_event_that_was_never_recorded_is_reached(device: str) -> None:
     event = torch.Event(device)
     assert event.query()
     event.synchronize()
     event.wait(torch.Stream(device))
 
 
-def test_record_and_query(device: str, device_module: ModuleType) -> None:
+def test_a_recorded_event_is_reached_after_synchronize(device: str, device_module: ModuleType) -> None:
     event = torch.Event(device)
     x = torch.ones(100, device=device) + 1
     event.record()
@@ -26,7 +26,7 @@ def test_record_and_query(device: str, device_module: ModuleType) -> None:
     assert isinstance(device_module.current_stream().record_event(), torch.Event)
 
 
-def test_wait_orders_streams(device: str) -> None:
+def test_a_waiting_stream_sees_earlier_work(device: str) -> None:
     first, second = torch.Stream(device), torch.Stream(device)
     x = torch.zeros(1000, device=device)
     torch.accelerator.synchronize()
@@ -46,7 +46,7 @@ def test_wait_orders_streams(device: str) -> None:
     torch.testing.assert_close(x.cpu(), torch.full((1000,), expected))
 
 
-def test_wait_across_devices(device: str, second_device: torch.device) -> None:
+def test_a_waiting_stream_sees_work_of_another_device(device: str, second_device: torch.device) -> None:
     x = torch.zeros(1000, device=device)
     torch.accelerator.synchronize()
     here, there = torch.Stream(device), torch.Stream(second_device)
@@ -71,7 +71,7 @@ def test_wait_binds_to_the_record_made_before_it(device: str) -> None:
     assert event.query()
 
 
-def test_elapsed_time(device: str) -> None:
+def test_elapsed_times_add_up(device: str) -> None:
     events = [torch.Event(device, enable_timing=True) for _ in range(3)]
     a = torch.randn(200, 200, device=device)
     events[0].record()
@@ -87,7 +87,7 @@ def test_elapsed_time(device: str) -> None:
     assert events[1].elapsed_time(events[0]) == pytest.approx(-first, rel=1e-3, abs=1e-3)
 
 
-def test_elapsed_time_has_conditions(device: str) -> None:
+def test_elapsed_time_needs_two_recorded_events_with_timing(device: str) -> None:
     timed, untimed = torch.Event(device, enable_timing=True), torch.Event(device)
     with pytest.raises(ValueError, match="enable_timing"):
         timed.elapsed_time(untimed)
@@ -103,7 +103,7 @@ def test_event_stays_on_its_device(device: str, second_device: torch.device) -> 
         event.record(torch.Stream(second_device))
 
 
-def test_events_are_reused(device: str, device_module: ModuleType) -> None:
+def test_an_event_can_be_recorded_again(device: str, device_module: ModuleType) -> None:
     event = torch.Event(device, enable_timing=True, blocking=True)
     for _ in range(20):
         event.record()
@@ -154,8 +154,8 @@ def test_query_is_truthful_while_work_runs(device: str) -> None:
 
 
 @needs_queues
-def test_time_is_the_devices(device: str) -> None:
-    """An event is timed when the device passes it, not when the host submits it."""
+def test_the_timestamp_is_taken_by_the_device(device: str) -> None:
+    """The timestamp is the time at which the device reaches the event, not the time of the call."""
     stream = torch.Stream(device)
     start, middle, end = (torch.Event(device, enable_timing=True) for _ in range(3))
     submitted = time.perf_counter()

@@ -1,4 +1,4 @@
-"""An extension of somebody else's, built with CMake against the installed package, brings a kernel for the device."""
+"""A C++ extension that is built with CMake against the installed package has kernels for the device."""
 
 import importlib
 import os
@@ -53,7 +53,7 @@ def axpy(build: Path) -> Any:
 
 @pytest.fixture(scope="module")
 def interfaces(build: Path) -> Any:
-    """The hooks and the guard, as C++ code calls them."""
+    """The hooks and the guard, called from C++."""
     done = cmake("--build", build, "--target", "interfaces")
     assert done.returncode == 0, done.stdout + done.stderr
     torch.ops.load_library(str(build / "libinterfaces.so"))
@@ -76,7 +76,7 @@ def test_kernel_computes_on_the_device(
 
 @pytest.mark.needs("emulation")
 def test_kernel_keeps_its_place_on_a_stream(device: str, axpy: Any) -> None:
-    """Between what was submitted before it and after it, on the stream that is current, whenever the device works."""
+    """In each launch mode the kernel runs after earlier work of the current stream and before later work."""
     stream = torch.Stream(device=device)
     x = torch.arange(100000, dtype=torch.float32)
     with stream:
@@ -98,7 +98,7 @@ def test_kernel_runs_where_its_operands_are(second_device: torch.device, axpy: A
     torch.testing.assert_close(out.cpu(), y.t() - x)
 
 
-def test_other_operands_are_refused(device: str, axpy: Any) -> None:
+def test_operands_of_another_kind_are_refused(device: str, axpy: Any) -> None:
     x = torch.randn(3)
     with pytest.raises(NotImplementedError, match=r"extension::axpy.*CPU"):
         axpy(x, x, 1)
@@ -178,8 +178,8 @@ def test_every_header_can_be_included(build: Path) -> None:
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-def test_another_torch_is_refused(package: ModuleType, device: str, tmp_path: Path) -> None:
-    """With a torch that consists of its version."""
+def test_cmake_refuses_another_torch(package: ModuleType, device: str, tmp_path: Path) -> None:
+    """The other torch is only a CMake file with its version."""
     torch_folder = tmp_path / "prefix" / "Torch"
     torch_folder.mkdir(parents=True)
     (torch_folder / "TorchConfig.cmake").write_text("")

@@ -23,7 +23,7 @@ DEFAULT = "emulate" if has("emulation") else "cpu"
 
 @pytest.fixture
 def operators(device_module: ModuleType) -> Iterator[ModuleType]:
-    """The policies and counts of the device, from zero. What a test sets is taken back."""
+    """The module ``operators`` with its counts at zero. Policies that a test sets are reset after it."""
     with device_module.operators.fallback_policy(DEFAULT):
         device_module.operators.reset_fallback_counts()
         yield device_module.operators
@@ -32,13 +32,13 @@ def operators(device_module: ModuleType) -> Iterator[ModuleType]:
 
 @pytest.fixture
 def unary() -> Operator:
-    """An operator without a kernel of the device's own, of one tensor."""
+    """A unary operator without a native kernel."""
     return without_kernel(UNARY)[0]
 
 
 @pytest.fixture
 def binary() -> Operator:
-    """The same, of two."""
+    """A binary operator without a native kernel."""
     return without_kernel(BINARY)[0]
 
 
@@ -82,7 +82,9 @@ SELECTION: dict[str, Callable[[Tensor, Tensor], Any]] = {
 
 @pytest.mark.parametrize("policy", [EMULATE, "cpu"])
 @pytest.mark.parametrize("function", SELECTION.values(), ids=SELECTION)
-def test_values(function: Callable[..., Any], policy: str, operators: ModuleType, device: str) -> None:
+def test_every_policy_gives_the_values_of_the_cpu(
+    function: Callable[..., Any], policy: str, operators: ModuleType, device: str
+) -> None:
     x, y = torch.randn(3, 6, requires_grad=True), torch.randn(3, 6, requires_grad=True)
     with operators.fallback_policy(policy):
         check_same(function, x, y, device=device, strides=policy == "emulate")
@@ -95,7 +97,7 @@ def test_numbers_on_the_host_come_first(policy: str, operators: ModuleType, devi
 
 
 @pytest.mark.parametrize("policy", [EMULATE, "cpu"])
-def test_writes_arrive(policy: str, operators: ModuleType, device: str) -> None:
+def test_writes_reach_the_devices_memory(policy: str, operators: ModuleType, device: str) -> None:
     with operators.fallback_policy(policy):
         x = torch.arange(12.0, device=device).view(3, 4)
         address = x.data_ptr()
@@ -117,8 +119,8 @@ def test_host_tensors_do_not_mix(policy: str, operators: ModuleType, device: str
 
 
 @pytest.mark.parametrize("policy", [EMULATE, "cpu"])
-def test_running_statistics_arrive(policy: str, operators: ModuleType, device: str) -> None:
-    """Batch normalisation writes them without a word in its schema."""
+def test_running_statistics_reach_the_devices_memory(policy: str, operators: ModuleType, device: str) -> None:
+    """Batch normalisation writes the running statistics although its schema does not declare it."""
     x = torch.randn(8, 3) + 2
     ours, theirs = nn.BatchNorm1d(3).to(device), nn.BatchNorm1d(3)
     with operators.fallback_policy(policy):
@@ -129,7 +131,9 @@ def test_running_statistics_arrive(policy: str, operators: ModuleType, device: s
 
 
 @pytest.mark.parametrize("policy", [EMULATE, "cpu"])
-def test_devices_do_not_mix(policy: str, operators: ModuleType, device: str, second_device: torch.device) -> None:
+def test_operands_on_two_devices_are_refused(
+    policy: str, operators: ModuleType, device: str, second_device: torch.device
+) -> None:
     x, y = torch.eye(3, device=device), torch.eye(3, device=second_device)
     with operators.fallback_policy(policy):
         for call in (lambda: x + y, lambda: torch.linalg.solve(x, y), lambda: torch.linalg.lstsq(x, y)):
@@ -282,7 +286,7 @@ def test_warnings_come_once_for_each_operator(operators: ModuleType, device: str
 # Counts
 
 
-def test_counts(operators: ModuleType, device: str, binary: Operator) -> None:
+def test_calls_are_counted_by_operator(operators: ModuleType, device: str, binary: Operator) -> None:
     assert operators.fallback_counts() == {}
     often, once = without_kernel(UNARY, 2)
     x = torch.full((2, 2), 0.5, device=device)
@@ -345,7 +349,7 @@ def test_operators_of_other_libraries_are_counted(operators: ModuleType, device:
     library._destroy()
 
 
-def test_what_the_cpu_cannot_do_either(operators: ModuleType, device: str) -> None:
+def test_operators_without_a_cpu_kernel_are_refused(operators: ModuleType, device: str) -> None:
     library = torch.library.Library("fallback_tests", "FRAGMENT")
     library.define("nowhere(Tensor x) -> Tensor")
     with pytest.raises(NotImplementedError, match=r"fallback_tests::nowhere.*csrc/aten/native"):
@@ -400,7 +404,9 @@ print(len(caught))
         ("cpu,warn", ["cpu", "1"]),
     ],
 )
-def test_environment(value: str, expected: list[str], run_python: RunPython, unary: Operator) -> None:
+def test_the_environment_sets_policy_and_warnings(
+    value: str, expected: list[str], run_python: RunPython, unary: Operator
+) -> None:
     done = run_python(f"function = {unary.function!r}\n{SHOW}", env={VARIABLE: value})
     assert done.returncode == 0, done.stderr
     assert done.stdout.split() == expected
@@ -410,7 +416,7 @@ def test_emulation_is_refused_where_the_host_cannot_reach_device_memory(
     operators: ModuleType, run_python: RunPython
 ) -> None:
     if has("emulation"):
-        pytest.skip("the host can")
+        pytest.skip("the host reaches the memory of this device")
     before = operators.get_fallback_policy()
     with pytest.raises(ValueError, match="choose `cpu`"):
         operators.set_fallback_policy("emulate")
@@ -429,7 +435,7 @@ POLICIES = pytest.mark.parametrize("policy", [EMULATE, "cpu"])
 
 @POLICIES
 def test_the_rest_of_a_storage_stays_when_a_view_grows(policy: str, operators: ModuleType, device: str) -> None:
-    """An out argument that is a view, and too small, makes the storage larger."""
+    """An out argument that is a view and too small is resized, which enlarges the storage."""
     results = []
     for place in ("cpu", device):
         with operators.fallback_policy(policy), warnings.catch_warnings():
@@ -486,7 +492,7 @@ def test_streams_write_elements_that_lie_between_each_other(policy: str, operato
 
 @POLICIES
 def test_a_call_is_one_step_to_other_threads(policy: str, operators: ModuleType, device: str) -> None:
-    """One thread halves, another one doubles by a kernel of the device, on one stream: each step counts."""
+    """On one stream a thread halves by an emulated operator and another doubles by a native kernel. No step may be lost."""
     x = torch.full((100_000,), -1.0, device=device)
 
     def halve() -> None:
@@ -509,7 +515,7 @@ def run_threads(functions: list[Callable[[], None]]) -> None:
 
 
 @pytest.mark.parametrize(("value", "autoload"), [("nonsense", "0"), ("cpu,loud", "1"), ("emulate,cpu", "0")])
-def test_nonsense_in_the_environment(value: str, autoload: str, run_python: RunPython) -> None:
+def test_a_wrong_setting_in_the_environment_is_an_exception(value: str, autoload: str, run_python: RunPython) -> None:
     env = {VARIABLE: value, "TORCH_DEVICE_BACKEND_AUTOLOAD": autoload}
     done = run_python("import torch; __import__(package)", env=env)
     assert done.returncode == 1, "an exception ends Python with 1, a signal would be negative"

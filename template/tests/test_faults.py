@@ -1,4 +1,4 @@
-"""What the emulated device offers for finding mistakes: injected failures, delays, lost devices, the launch log."""
+"""The emulated device helps to find mistakes: injected failures, delays, lost devices, the launch log."""
 
 import re
 from pathlib import Path
@@ -18,7 +18,7 @@ sdk = next(lib for lib in map(ctypes.CDLL, map(str, folder.iterdir())) if hasatt
 
 
 def c_prefix() -> str:
-    """Return what the names of the SDK's functions begin with."""
+    """Return the prefix of the SDK's functions."""
     for header in sorted(PROJECT.glob("third_party/*/include/*/*.h")):
         if found := re.search(r"\b(\w+)Malloc\(", header.read_text()):
             return found[1]
@@ -26,7 +26,7 @@ def c_prefix() -> str:
 
 
 def sdk_name() -> str:
-    """Return the name of the SDK, which is in the name of its library."""
+    """Return the name of the SDK, which its public header has too."""
     return next(PROJECT.glob("third_party/*/include/*/*.h")).parent.name
 
 
@@ -99,7 +99,7 @@ if torch.accelerator.device_count() > 1:
     assert done.returncode == 0, done.stderr
 
 
-def test_launch_log(run_python: RunPython, tmp_path: Path) -> None:
+def test_the_launch_log_names_each_kernel(run_python: RunPython, tmp_path: Path) -> None:
     log = tmp_path / "launches.txt"
     code = (
         "import torch; x = torch.full((1000,), -1.0, device=device); x.abs_(); x.zero_(); print(x.cpu().sum().item())"

@@ -1,7 +1,7 @@
-"""The interfaces by which PyTorch calls a device: that none of their functions is left out unseen, and that they answer.
+"""The interfaces by which PyTorch calls a device: each function is implemented, or omitted for a reason, and works.
 
-Which virtual functions there are is read from the headers of the installed torch, which of them are implemented from the
-headers of this project. What is left to torch's own body is listed here, with the reason.
+The headers of the installed torch give the virtual functions, and the headers of this project give the overridden ones.
+This file lists the functions that keep torch's own body, with the reason.
 """
 
 import re
@@ -89,7 +89,7 @@ def implemented(interface: Interface) -> set[str]:
     """Return the names of the functions that this project's class overrides."""
     header = PROJECT / "csrc" / interface.ours
     if not header.exists():
-        pytest.skip("the sources are not beside these tests")
+        pytest.skip("the sources of the project are not beside these tests")
     return set(OVERRIDE.findall(COMMENT.sub("", header.read_text())))
 
 
@@ -111,7 +111,7 @@ def test_every_virtual_function_is_implemented_or_left_out_for_a_reason(interfac
         ("generator", {"set_state", "clone_impl", "graphsafe_get_state", "seed"}),
     ],
 )
-def test_the_headers_are_understood(interface: str, some: set[str]) -> None:
+def test_the_parser_finds_functions_of_each_interface(interface: str, some: set[str]) -> None:
     assert some <= declared(INTERFACES[IDS.index(interface)])
 
 

@@ -73,7 +73,7 @@ def test_dlpack_names_the_device(device: str, second_device: torch.device) -> No
         assert torch.from_dlpack(x).device == x.device
 
 
-def test_dlpack_to_another_place(device: str, second_device: torch.device) -> None:
+def test_dlpack_copies_to_another_device_unless_forbidden(device: str, second_device: torch.device) -> None:
     x = torch.arange(6.0, device=device)
     for where in (torch.device("cpu"), second_device):
         moved = torch.from_dlpack(x, device=where)
@@ -118,7 +118,7 @@ def test_dlpack_orders_the_consumers_stream(device: str) -> None:
     assert producer.query()
 
 
-def test_dlpack_checks_the_stream(device: str) -> None:
+def test_dlpack_refuses_a_stream_that_does_not_exist(device: str) -> None:
     x = torch.ones(2, device=device)
     own = torch.accelerator.current_stream()
     assert torch.equal(torch.from_dlpack(x.__dlpack__(stream=own.native_handle)).cpu(), torch.ones(2))
@@ -162,7 +162,7 @@ DLManagedTensor._fields_ = [("tensor", DLTensor), ("context", ctypes.c_void_p), 
 
 
 class ForeignArray:
-    """What another library would hand over: floats in device memory, exported by DLPack."""
+    """An array of another library: floats in device memory, exported by DLPack."""
 
     def __init__(self, address: int, index: int, count: int, on_delete: Callable[[], None]) -> None:
         self._shape = (ctypes.c_int64 * 1)(count)
@@ -179,7 +179,7 @@ class ForeignArray:
         return new(ctypes.addressof(self._managed), b"dltensor", None)
 
 
-def test_dlpack_of_another_library(device: str, second_device: torch.device) -> None:
+def test_memory_of_another_library_is_shared_and_freed_once(device: str, second_device: torch.device) -> None:
     for index in (0, 1):
         memory = torch.arange(10.0, device=torch.device(device, index))
         freed: list[bool] = []
@@ -196,7 +196,7 @@ def test_dlpack_of_another_library(device: str, second_device: torch.device) -> 
         assert freed == [True]
 
 
-def test_memory_behind_a_pointer(device: str) -> None:
+def test_a_storage_can_wrap_a_device_address(device: str) -> None:
     memory = torch.arange(10.0, device=device)
     storage = torch._C._construct_storage_from_data_pointer(memory.data_ptr(), memory.device, memory.nbytes)
     x = torch.empty(0, device=device).set_(storage, 0, (10,))
@@ -207,7 +207,7 @@ def test_memory_behind_a_pointer(device: str) -> None:
     assert torch.equal(y.cpu(), memory.cpu())
 
 
-def test_asarray_shares(device: str) -> None:
+def test_asarray_shares_memory_of_the_same_device(device: str) -> None:
     x = torch.arange(4.0, device=device)
     assert torch.asarray(x).data_ptr() == x.data_ptr()
     assert torch.asarray(x, copy=True).data_ptr() != x.data_ptr()
@@ -219,7 +219,7 @@ def test_asarray_shares(device: str) -> None:
 
 
 @pytest.mark.filterwarnings("ignore:__array__ implementation:DeprecationWarning")
-def test_numpy_needs_the_host(device: str) -> None:
+def test_numpy_refuses_tensors_of_the_device(device: str) -> None:
     x = torch.arange(3.0, device=device)
     for action in (x.numpy, lambda: np.asarray(x), lambda: np.array(x), lambda: x.requires_grad_().numpy()):
         with pytest.raises(TypeError, match=r"\.cpu\(\)"):
@@ -279,7 +279,9 @@ def test_current_device_takes_what_names_no_index(
 @pytest.mark.parametrize("weights_only", [True, False])
 @pytest.mark.parametrize("mmap", [True, False])
 @pytest.mark.parametrize("where", ["device", "cpu", None])
-def test_load_options(where: str | None, mmap: bool, weights_only: bool, device: str, tmp_path: Any) -> None:
+def test_every_option_of_load_gives_the_values(
+    where: str | None, mmap: bool, weights_only: bool, device: str, tmp_path: Any
+) -> None:
     x = torch.randn(1000)
     there = x.to(device)
     torch.save({"a": there, "b": there[10:20]}, tmp_path / "file")
@@ -291,7 +293,7 @@ def test_load_options(where: str | None, mmap: bool, weights_only: bool, device:
     assert torch.equal(back["b"].cpu(), torch.zeros(10))
 
 
-def test_lazy_views_in_files(device: str) -> None:
+def test_lazy_views_survive_files_pickle_and_deepcopy(device: str) -> None:
     x = torch.complex(torch.ones(3), torch.arange(3.0))
     for view in (x.to(device).conj(), x.to(device).conj().imag, torch._neg_view(x.to(device))):
         for back in (through_a_file(view), pickle.loads(pickle.dumps(view)), copy.deepcopy(view)):

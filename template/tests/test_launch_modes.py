@@ -1,4 +1,4 @@
-"""When work is done: queued, at once or before the call returns; and that the results never depend on it."""
+"""The launch mode decides whether work is pending when a call returns. The results do not depend on the mode."""
 
 import json
 from functools import cache
@@ -132,7 +132,7 @@ def run_in_mode(run_python: RunPython) -> Any:
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_what_is_pending(mode: str, run_in_mode: Any) -> None:
+def test_each_launch_mode_leaves_its_own_work_pending(mode: str, run_in_mode: Any) -> None:
     facts = json.loads(run_in_mode(PENDING, mode))
     expected = {name: mode != "blocking" and name in QUEUED for name in facts}
     expected["chain on an idle stream"] = mode == "async"

@@ -1,4 +1,4 @@
-"""The device module itself: the names users and PyTorch look for, its types, and the methods made for it."""
+"""The device module: the names that users and PyTorch look for, its types, and the methods of tensors and modules."""
 
 import ast
 import importlib
@@ -69,12 +69,12 @@ def test_all_names_exist_and_are_documented(device_module: ModuleType) -> None:
             assert len(summary.split()) > 2 and summary.endswith("."), f"{name}: {summary!r} is not a sentence"
 
 
-def test_names_that_do_not_exist(device_module: ModuleType) -> None:
+def test_a_name_that_does_not_exist_is_an_attribute_error(device_module: ModuleType) -> None:
     with pytest.raises(AttributeError, match="no_such_name"):
         device_module.no_such_name  # noqa: B018
 
 
-def test_module_is_found(device: str, device_module: ModuleType) -> None:
+def test_torch_finds_the_module_by_every_name(device: str, device_module: ModuleType) -> None:
     assert getattr(torch, device) is device_module
     assert torch.get_device_module(f"{device}:0") is device_module
     assert torch.get_device_module(torch.device(device)) is device_module
@@ -82,7 +82,7 @@ def test_module_is_found(device: str, device_module: ModuleType) -> None:
         assert importlib.import_module(f"torch.{device}.{name}") is getattr(device_module, name)
 
 
-def test_package(device: str) -> None:
+def test_the_package_has_a_version_and_types(device: str) -> None:
     package = importlib.import_module(PACKAGE)
     assert package.__version__[0].isdigit()
     assert (Path(package.__file__).parent / "py.typed").exists()
@@ -148,7 +148,7 @@ def test_fsdp_finds_its_device_functions(device: str) -> None:
         assert callable(getattr(handle, name)), name
 
 
-def test_tensor_methods(device: str) -> None:
+def test_tensors_have_the_methods_of_the_device(device: str) -> None:
     x = torch.arange(4.0)
     there = getattr(x, device)()
     assert there.device == torch.device(device, 0)
@@ -159,13 +159,13 @@ def test_tensor_methods(device: str) -> None:
     assert there.type() == f"torch.{device}.FloatTensor"
 
 
-def test_module_methods(device: str) -> None:
+def test_modules_have_the_methods_of_the_device(device: str) -> None:
     model = getattr(nn.Linear(2, 2), device)()
     assert {p.device.type for p in model.parameters()} == {device}
     assert {p.device.type for p in model.cpu().parameters()} == {"cpu"}
 
 
-def test_storage_methods(device: str) -> None:
+def test_storages_have_the_methods_of_the_device(device: str) -> None:
     storage = torch.arange(4.0).untyped_storage()
     there = getattr(storage, device)()
     assert there.device == torch.device(device, 0)
@@ -173,14 +173,14 @@ def test_storage_methods(device: str) -> None:
     assert list(there.cpu()) == list(storage)
 
 
-def test_packed_sequence_methods(device: str) -> None:
+def test_packed_sequences_have_the_methods_of_the_device(device: str) -> None:
     packed = nn.utils.rnn.pack_sequence([torch.arange(3.0), torch.arange(2.0)])
     there = getattr(packed, device)()
     assert getattr(there, f"is_{device}")
     assert torch.equal(there.data.cpu(), packed.data)
 
 
-def test_dlpack(device: str, second_device: torch.device) -> None:
+def test_dlpack_gives_the_device_and_shares_memory(device: str, second_device: torch.device) -> None:
     from torch.utils.dlpack import DLDeviceType
 
     x = torch.arange(6.0, device=device).view(2, 3)
@@ -197,7 +197,7 @@ def test_dlpack(device: str, second_device: torch.device) -> None:
     assert torch.equal(x.cpu(), torch.ones(2, 3))
 
 
-def test_dlpack_of_subclasses(device: str) -> None:
+def test_dlpack_goes_through_torch_function_of_subclasses(device: str) -> None:
     seen = []
 
     class Watching(torch.Tensor):
@@ -211,14 +211,14 @@ def test_dlpack_of_subclasses(device: str) -> None:
     assert torch.Tensor.__dlpack_device__ in seen
 
 
-def test_repr(device: str) -> None:
+def test_repr_names_the_device(device: str) -> None:
     text = repr(torch.arange(3, device=device))
     assert text == f"tensor([0, 1, 2], device='{device}:0')"
     for dtype in (torch.float64, torch.float16, torch.bfloat16, torch.complex64, torch.bool):
         assert device in repr(torch.ones(2, device=device, dtype=dtype))
 
 
-def test_fallback_policy(device: str, device_module: ModuleType) -> None:
+def test_a_policy_context_restores_the_policy(device: str, device_module: ModuleType) -> None:
     operators = device_module.operators
     before = operators.get_fallback_policy()
     for policy in (before, "cpu", "error"):
@@ -241,7 +241,7 @@ def test_operator_names_are_checked(device_module: ModuleType) -> None:
         device_module.operators.set_operator_policy(right, None)
 
 
-def test_fallback_counts(device: str, device_module: ModuleType) -> None:
+def test_counts_name_operators_with_their_library(device: str, device_module: ModuleType) -> None:
     operators = device_module.operators
     operators.reset_fallback_counts()
     assert operators.fallback_counts() == {}

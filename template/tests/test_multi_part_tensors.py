@@ -1,4 +1,4 @@
-"""Tensors that are more than one strided block of memory: sparse, quantized and nested ones, as on the CPU."""
+"""Sparse, quantized and nested tensors, which consist of several dense tensors, give the values of the CPU."""
 
 import io
 from collections.abc import Callable
@@ -36,7 +36,7 @@ def dense(x: Any) -> Any:
 
 
 def check(function: Callable[[str], Any], device: str) -> None:
-    """Hold what the function gives on the device against what it gives on the CPU: kind, layout and values."""
+    """Compare the function's result on the device with that on the CPU: kind, layout and values."""
     seed(device)
     actual = function(device)
     seed("cpu")
@@ -86,7 +86,7 @@ def check(function: Callable[[str], Any], device: str) -> None:
         lambda d: torch.ones(2, 3, device=d).sparse_mask(coo(d).coalesce()),
     ],
 )
-def test_coo(function: Callable[[str], Any], device: str) -> None:
+def test_coo_tensors_give_the_values_of_the_cpu(function: Callable[[str], Any], device: str) -> None:
     check(function, device)
 
 
@@ -104,7 +104,7 @@ def test_coo_parts_are_the_tensors_own(device: str) -> None:
     torch.testing.assert_close(dense(x), dense(coo("cpu")) * 2)
 
 
-def test_coo_gradients(device: str) -> None:
+def test_gradients_of_coo_tensors_are_those_of_the_cpu(device: str) -> None:
     def gradients(where: str) -> tuple[Tensor, ...]:
         x = coo(where).coalesce().requires_grad_()
         y = torch.arange(12.0, device=where).view(3, 4).requires_grad_()
@@ -144,7 +144,7 @@ def test_coo_is_saved_and_loaded(device: str) -> None:
 
 
 @pytest.mark.parametrize("layout", ["csr", "csc", "bsr", "bsc"])
-def test_compressed(layout: str, device: str) -> None:
+def test_compressed_tensors_give_the_values_of_the_cpu(layout: str, device: str) -> None:
     def make(where: str) -> Tensor:
         x = torch.zeros(4, 4, device=where)
         x[0, 1], x[3, 2] = 2, 5
@@ -162,7 +162,7 @@ def test_compressed(layout: str, device: str) -> None:
         check(lambda d: make(d).crow_indices(), device)
 
 
-def test_csr_from_its_parts(device: str) -> None:
+def test_a_csr_tensor_can_be_made_from_lists(device: str) -> None:
     def make(where: str) -> Tensor:
         return torch.sparse_csr_tensor([0, 1, 2], [1, 0], [1.0, 2.0], (2, 2), device=where)
 
@@ -205,11 +205,11 @@ def per_channel(device: str) -> Tensor:
         lambda d: torch.fake_quantize_per_tensor_affine(torch.linspace(-1, 1, 9, device=d), 0.1, 0, 0, 255),
     ],
 )
-def test_quantized(function: Callable[[str], Any], device: str) -> None:
+def test_quantized_tensors_give_the_values_of_the_cpu(function: Callable[[str], Any], device: str) -> None:
     check(function, device)
 
 
-def test_quantized_keeps_its_parameters(device: str) -> None:
+def test_a_quantized_tensor_keeps_scale_and_zero_point(device: str) -> None:
     x = per_tensor(device)
     assert (x.is_quantized, x.q_scale(), x.q_zero_point(), x.qscheme()) == (True, 0.1, 3, torch.per_tensor_affine)
     assert per_channel(device).q_per_channel_axis() == 0
@@ -239,11 +239,11 @@ def nested(device: str) -> Tensor:
         lambda d: nested(d).cpu().to(d),
     ],
 )
-def test_nested(function: Callable[[str], Any], device: str) -> None:
+def test_nested_tensors_give_the_values_of_the_cpu(function: Callable[[str], Any], device: str) -> None:
     check(function, device)
 
 
-def test_nested_gradients(device: str) -> None:
+def test_gradients_of_nested_tensors_are_those_of_the_cpu(device: str) -> None:
     def gradients(where: str) -> Tensor:
         parts = [torch.arange(6.0, device=where).view(2, 3), torch.ones(4, 3, device=where)]
         x = torch.nested.nested_tensor(parts, requires_grad=True)
@@ -254,7 +254,7 @@ def test_nested_gradients(device: str) -> None:
     check(gradients, device)
 
 
-def test_jagged(device: str) -> None:
+def test_jagged_tensors_give_the_values_of_the_cpu(device: str) -> None:
     def run(where: str) -> tuple[Tensor, ...]:
         parts = [torch.arange(6.0).double().view(2, 3), torch.linspace(-1, 2, 12).double().view(4, 3)]
         x = torch.nested.nested_tensor(parts, layout=torch.jagged, device=where, requires_grad=True)
@@ -266,7 +266,7 @@ def test_jagged(device: str) -> None:
     check(run, device)
 
 
-def test_jagged_attention(device: str) -> None:
+def test_attention_of_jagged_tensors_is_that_of_the_cpu(device: str) -> None:
     def run(where: str) -> Tensor:
         parts = [torch.linspace(-1, 1, 48).view(3, 2, 8), torch.linspace(0, 2, 80).view(5, 2, 8)]
         x = torch.nested.nested_tensor(parts, layout=torch.jagged).to(where).transpose(1, 2)
@@ -276,7 +276,7 @@ def test_jagged_attention(device: str) -> None:
 
 
 @pytest.mark.needs("graphs")
-def test_a_graph_refuses_them(device: str) -> None:
+def test_a_graph_refuses_multi_part_tensors(device: str) -> None:
     x = coo(device)
     stream, graph = torch.Stream(), torch.accelerator.Graph()
     with stream, graph, pytest.raises(NotImplementedError, match="graph cannot record"):

@@ -1,4 +1,4 @@
-"""The device's own kernels, one section for each style of registration."""
+"""The native kernels, one section for each style of registration."""
 
 import importlib
 import math
@@ -97,19 +97,19 @@ def check_variants(
 
 
 @pytest.mark.parametrize("dtype", [*SIGNED, torch.uint8], ids=str)
-def test_abs(dtype: torch.dtype, layout: Callable[[Tensor], Tensor], device: str) -> None:
+def test_abs_gives_the_values_of_the_cpu(dtype: torch.dtype, layout: Callable[[Tensor], Tensor], device: str) -> None:
     check_variants(torch.abs, Tensor.abs_, sample(dtype), layout, device)
 
 
 @pytest.mark.parametrize("dtype", [torch.complex64, torch.complex128], ids=str)
-def test_abs_of_complex_numbers(dtype: torch.dtype, layout: Callable[[Tensor], Tensor], device: str) -> None:
+def test_abs_of_complex_numbers_is_real(dtype: torch.dtype, layout: Callable[[Tensor], Tensor], device: str) -> None:
     x = sample(dtype)
     check_same(lambda x: layout(x).abs(), x.requires_grad_(), device=device)
     with pytest.raises(RuntimeError, match="not supported for complex"):
         x.detach().to(device).abs_()
 
 
-def test_abs_of_special_values(device: str) -> None:
+def test_abs_of_zeros_infinities_and_nan_has_no_sign(device: str) -> None:
     x = torch.tensor([0.0, -0.0, math.inf, -math.inf, math.nan, -1e-45])
     y = x.to(device).abs().cpu()
     torch.testing.assert_close(y, x.abs(), rtol=0, atol=0, equal_nan=True)
@@ -121,7 +121,9 @@ def test_abs_of_special_values(device: str) -> None:
 
 
 @pytest.mark.parametrize("dtype", FLOATS, ids=str)
-def test_leaky_relu(dtype: torch.dtype, layout: Callable[[Tensor], Tensor], device: str) -> None:
+def test_leaky_relu_gives_the_values_of_the_cpu(
+    dtype: torch.dtype, layout: Callable[[Tensor], Tensor], device: str
+) -> None:
     def function(x: Tensor, out: Tensor | None = None) -> Tensor:
         if out is None:
             return F.leaky_relu(x, 0.1)
@@ -132,7 +134,7 @@ def test_leaky_relu(dtype: torch.dtype, layout: Callable[[Tensor], Tensor], devi
 
 
 @pytest.mark.parametrize("inplace", [False, True])
-def test_leaky_relu_gradient(inplace: bool, device: str) -> None:
+def test_the_gradient_of_leaky_relu_is_that_of_the_cpu(inplace: bool, device: str) -> None:
     class Activation(nn.Module):
         def forward(self, x: Tensor) -> Tensor:
             return F.leaky_relu(x * 2, 0.3, inplace=inplace)
@@ -142,7 +144,7 @@ def test_leaky_relu_gradient(inplace: bool, device: str) -> None:
     assert torch.autograd.gradcheck(lambda x: F.leaky_relu(x * 2, 0.3, inplace=inplace), there)
 
 
-def test_leaky_relu_errors(device: str, second_device: torch.device) -> None:
+def test_leaky_relu_refuses_integers_and_two_devices(device: str, second_device: torch.device) -> None:
     with pytest.raises(NotImplementedError, match="leaky_relu"):
         F.leaky_relu(torch.ones(2, dtype=torch.int64, device=device))
     with pytest.raises(RuntimeError):
@@ -167,7 +169,7 @@ def test_kernels_run_where_their_operands_are(second_device: torch.device, devic
 
 
 @pytest.mark.parametrize("dtype", [*SIGNED, torch.bool, torch.complex64], ids=str)
-def test_zero(dtype: torch.dtype, device: str) -> None:
+def test_zero_writes_only_the_elements_of_a_view(dtype: torch.dtype, device: str) -> None:
     for name in ("dense", "transposed", "slice", "backwards in memory", "empty", "number"):
         x = sample(dtype)
         there = x.to(device)
@@ -177,7 +179,7 @@ def test_zero(dtype: torch.dtype, device: str) -> None:
         assert torch.equal(there.cpu(), x)
 
 
-def test_zero_grad(device: str) -> None:
+def test_zero_grad_keeps_the_gradient_and_fills_it(device: str) -> None:
     layer = nn.Linear(2, 2).to(device)
     layer(torch.ones(1, 2, device=device)).sum().backward()
     layer.zero_grad(set_to_none=False)
@@ -194,20 +196,22 @@ def composed_bias_relu(x: Tensor, bias: Tensor) -> Tensor:
 
 @pytest.mark.parametrize("dtype", FLOATS, ids=str)
 @pytest.mark.parametrize("shape", [(7,), (5, 7), (2, 3, 7), (0, 7), (300, 7)])
-def test_bias_relu(shape: tuple[int, ...], dtype: torch.dtype, library: Any, device: str) -> None:
+def test_bias_relu_gives_the_values_of_its_formula(
+    shape: tuple[int, ...], dtype: torch.dtype, library: Any, device: str
+) -> None:
     x, bias = torch.randn(shape, dtype=dtype), torch.randn(7, dtype=dtype)
     actual = library.bias_relu(x.to(device), bias.to(device))
     assert (actual.dtype, actual.device.type) == (dtype, device)
     torch.testing.assert_close(actual.cpu(), composed_bias_relu(x, bias))
 
 
-def test_bias_relu_of_strided_operands(library: Any, device: str) -> None:
+def test_bias_relu_takes_strided_operands(library: Any, device: str) -> None:
     x, bias = torch.randn(7, 5), torch.randn(14)
     actual = library.bias_relu(x.to(device).t(), bias.to(device)[::2])
     torch.testing.assert_close(actual.cpu(), composed_bias_relu(x.t(), bias[::2]))
 
 
-def test_bias_relu_gradient(library: Any, device: str) -> None:
+def test_the_gradient_of_bias_relu_is_that_of_its_formula(library: Any, device: str) -> None:
     x = torch.randn(2, 5, 7, dtype=torch.float64, device=device, requires_grad=True)
     bias = torch.randn(7, dtype=torch.float64, device=device, requires_grad=True)
     slope = torch.randn_like(x)
@@ -220,7 +224,7 @@ def test_bias_relu_gradient(library: Any, device: str) -> None:
     assert not library.bias_relu(x.detach(), bias.detach()).requires_grad
 
 
-def test_bias_relu_of_what_is_no_number(library: Any, device: str) -> None:
+def test_bias_relu_keeps_nan(library: Any, device: str) -> None:
     x = torch.tensor([[math.nan, math.inf, -math.inf, -0.0, 2.0], [1.0, math.nan, 0.0, -1.0, math.nan]])
     bias = torch.tensor([0.0, 0.0, 0.0, 0.0, math.nan])
     here = to_device((x, bias), device)
@@ -233,7 +237,7 @@ def test_bias_relu_of_what_is_no_number(library: Any, device: str) -> None:
 
 
 @pytest.mark.filterwarnings("error")
-def test_bias_relu_second_gradient(library: Any, device: str) -> None:
+def test_the_second_gradient_of_bias_relu_is_right(library: Any, device: str) -> None:
     x = torch.randn(4, 3, dtype=torch.float64, device=device, requires_grad=True)
     bias = torch.randn(3, dtype=torch.float64, device=device, requires_grad=True)
     assert torch.autograd.gradgradcheck(library.bias_relu, (x, bias))
@@ -273,7 +277,9 @@ TRANSFORMS: dict[str, Callable[[Any], Callable[..., Any]]] = {
 
 @pytest.mark.parametrize("transform", TRANSFORMS.values(), ids=TRANSFORMS)
 @pytest.mark.filterwarnings("error", "ignore:.*torch.jit")
-def test_bias_relu_in_transforms(transform: Callable[[Any], Callable[..., Any]], library: Any, device: str) -> None:
+def test_bias_relu_works_in_transforms(
+    transform: Callable[[Any], Callable[..., Any]], library: Any, device: str
+) -> None:
     x, bias = torch.randn(4, 3, dtype=torch.float64), torch.randn(3, dtype=torch.float64)
     actual = transform(library.bias_relu)(x.to(device), bias.to(device))
     torch.testing.assert_close(actual, to_device(transform(composed_bias_relu)(x, bias), device))
@@ -281,7 +287,7 @@ def test_bias_relu_in_transforms(transform: Callable[[Any], Callable[..., Any]],
         transform(library.bias_relu)(x.to(device), bias.to(device)[:1])
 
 
-def test_bias_relu_errors(library: Any, device: str, second_device: torch.device) -> None:
+def test_bias_relu_refuses_operands_that_do_not_fit(library: Any, device: str, second_device: torch.device) -> None:
     x = torch.ones(2, 3, device=device)
     for bias in (torch.ones(2, device=device), torch.ones(1, 3, device=device), torch.ones((), device=device)):
         with pytest.raises(ValueError, match="bias_relu takes"):
@@ -326,7 +332,9 @@ def swiglu(device_module: ModuleType) -> Callable[[Tensor, Tensor], Tensor]:
 
 
 @pytest.mark.parametrize("dtype", FLOATS, ids=str)
-def test_swiglu(dtype: torch.dtype, swiglu: Callable[[Tensor, Tensor], Tensor], library: Any, device: str) -> None:
+def test_swiglu_gives_the_values_of_its_formula(
+    dtype: torch.dtype, swiglu: Callable[[Tensor, Tensor], Tensor], library: Any, device: str
+) -> None:
     for name in ("dense", "transposed", "slice", "empty", "number"):
         gate, up = LAYOUTS[name](sample(dtype)), LAYOUTS[name](sample(dtype) + 1)
         expected = F.silu(gate) * up
@@ -336,7 +344,7 @@ def test_swiglu(dtype: torch.dtype, swiglu: Callable[[Tensor, Tensor], Tensor], 
             torch.testing.assert_close(actual.cpu(), expected)
 
 
-def test_swiglu_gradient(swiglu: Callable[[Tensor, Tensor], Tensor], device: str) -> None:
+def test_both_gradients_of_swiglu_are_right(swiglu: Callable[[Tensor, Tensor], Tensor], device: str) -> None:
     gate = torch.randn(3, 4, dtype=torch.float64, device=device, requires_grad=True)
     up = torch.randn(3, 4, dtype=torch.float64, device=device, requires_grad=True)
     assert torch.autograd.gradcheck(swiglu, (gate, up))
@@ -357,7 +365,7 @@ def test_swiglu_has_shapes_without_data(swiglu: Callable[[Tensor, Tensor], Tenso
     assert set(torch.library.opcheck(library.swiglu.default, operands, test_utils=tests).values()) == {"SUCCESS"}
 
 
-def test_swiglu_errors(swiglu: Callable[[Tensor, Tensor], Tensor], device: str) -> None:
+def test_swiglu_refuses_operands_that_do_not_fit(swiglu: Callable[[Tensor, Tensor], Tensor], device: str) -> None:
     x = torch.ones(2, 3, device=device)
     for other, what in ((x[:1], "shape"), (x.half(), "dtype"), (x.cpu(), "device")):
         with pytest.raises(RuntimeError, match=f"swiglu needs two tensors of the same {what}"):
@@ -404,7 +412,9 @@ DROPOUTS: dict[str, Callable[[Tensor], Any]] = {
 
 
 @pytest.mark.parametrize("dropout", DROPOUTS.values(), ids=DROPOUTS)
-def test_dropout(dropout: Callable[[Tensor], Any], device: str, device_module: ModuleType) -> None:
+def test_dropout_repeats_with_its_seed(
+    dropout: Callable[[Tensor], Any], device: str, device_module: ModuleType
+) -> None:
     def draw(seed: int) -> tuple[Tensor, Tensor]:
         device_module.manual_seed(seed)
         result = dropout(x)
@@ -423,7 +433,7 @@ def test_dropout(dropout: Callable[[Tensor], Any], device: str, device_module: M
     assert torch.equal(first[1] == 0, second[1] == 0)
 
 
-def test_native_dropout(device: str) -> None:
+def test_native_dropout_drops_the_asked_share(device: str) -> None:
     x = torch.ones(100_000, device=device, dtype=torch.float64)
     output, mask = torch.native_dropout(x, 0.25, True)
     assert mask.dtype == torch.bool

@@ -43,11 +43,11 @@ CONVOLUTIONS: list[tuple[nn.Module, tuple[int, ...]]] = [
 
 
 @pytest.mark.parametrize(("layer", "shape"), CONVOLUTIONS, ids=names([layer for layer, _ in CONVOLUTIONS]))
-def test_convolutions(layer: nn.Module, shape: tuple[int, ...], device: str) -> None:
+def test_convolutions_are_those_of_the_cpu(layer: nn.Module, shape: tuple[int, ...], device: str) -> None:
     check_same(layer, wanting(*shape), device=device, **CLOSE)
 
 
-def test_channels_last_convolution(device: str) -> None:
+def test_a_channels_last_convolution_is_that_of_the_cpu(device: str) -> None:
     layer = nn.Conv2d(4, 8, 3).to(memory_format=torch.channels_last)  # type: ignore[call-overload]
     x = torch.randn(2, 4, 8, 8).to(memory_format=torch.channels_last).requires_grad_()
     check_same(layer, x, device=device, strides=False, **CLOSE)
@@ -55,12 +55,12 @@ def test_channels_last_convolution(device: str) -> None:
 
 
 @pytest.mark.parametrize("dtype", [torch.float64, torch.bfloat16, torch.float16], ids=str)
-def test_convolution_dtypes(dtype: torch.dtype, device: str) -> None:
+def test_convolutions_take_every_floating_dtype(dtype: torch.dtype, device: str) -> None:
     x = torch.randn(2, 4, 8, 8, dtype=dtype, requires_grad=True)
     check_same(nn.Conv2d(4, 8, 3, dtype=dtype), x, device=device)
 
 
-def test_convolution_gradients_that_are_not_wanted(device: str) -> None:
+def test_frozen_weights_of_a_convolution_get_no_gradient(device: str) -> None:
     layer = nn.Conv2d(2, 3, 3).to(device)
     layer.weight.requires_grad_(False)
     layer(torch.randn(1, 2, 5, 5, device=device)).sum().backward()
@@ -70,7 +70,7 @@ def test_convolution_gradients_that_are_not_wanted(device: str) -> None:
     assert layer.bias.grad.tolist() == [9, 9, 9]
 
 
-def test_second_gradient_of_convolution(device: str) -> None:
+def test_the_second_gradient_of_a_convolution_is_that_of_the_cpu(device: str) -> None:
     def penalty(x: Tensor, weight: Tensor) -> Tensor:
         (grad,) = torch.autograd.grad(F.conv2d(x, weight).tanh().sum(), x, create_graph=True)
         return grad.square().sum()
@@ -100,7 +100,7 @@ ATTENTIONS: dict[str, dict[str, Any]] = {
 
 @pytest.mark.parametrize("math_only", [False, True], ids=["any", "math"])
 @pytest.mark.parametrize("kwargs", ATTENTIONS.values(), ids=ATTENTIONS)
-def test_attention(kwargs: dict[str, Any], math_only: bool, device: str) -> None:
+def test_attention_is_that_of_the_cpu(kwargs: dict[str, Any], math_only: bool, device: str) -> None:
     def attend(q: Tensor, k: Tensor, v: Tensor, kwargs: dict[str, Any]) -> Tensor:
         if math_only:
             with sdpa_kernel(SDPBackend.MATH):
@@ -110,7 +110,7 @@ def test_attention(kwargs: dict[str, Any], math_only: bool, device: str) -> None
     check_same(attend, *attention_inputs(), kwargs, device=device, strides=False, **CLOSE)
 
 
-def test_grouped_queries(device: str) -> None:
+def test_attention_takes_grouped_queries(device: str) -> None:
     def attend(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
         return F.scaled_dot_product_attention(q, k, v, enable_gqa=True)
 
@@ -118,11 +118,11 @@ def test_grouped_queries(device: str) -> None:
 
 
 @pytest.mark.parametrize("dtype", [torch.float64, torch.bfloat16, torch.float16], ids=str)
-def test_attention_dtypes(dtype: torch.dtype, device: str) -> None:
+def test_attention_takes_every_floating_dtype(dtype: torch.dtype, device: str) -> None:
     check_same(F.scaled_dot_product_attention, *attention_inputs(dtype=dtype), device=device, strides=False)
 
 
-def test_choice_of_attention(device: str, device_module: ModuleType) -> None:
+def test_the_fused_kernel_runs_where_it_can(device: str, device_module: ModuleType) -> None:
     fused = "aten::_scaled_dot_product_flash_attention_for_cpu"
 
     def operators(*backends: SDPBackend, **kwargs: Any) -> set[str]:
@@ -147,7 +147,7 @@ def test_choice_of_attention(device: str, device_module: ModuleType) -> None:
     assert fused in device_module.operators.fallback_counts()
 
 
-def test_attention_dropout(device: str, device_module: ModuleType) -> None:
+def test_the_dropout_of_attention_repeats_with_its_seed(device: str, device_module: ModuleType) -> None:
     # With equal scores and values of one, the output is the kept share of the weights, over 1 - p.
     q, k, v = torch.zeros(1, 8, 64, 8), torch.zeros(1, 8, 256, 8), torch.ones(1, 8, 256, 8)
     q, k, v = (x.to(device).requires_grad_() for x in (q, k, v))
@@ -181,7 +181,7 @@ class SelfAttention(nn.Module):
 
 @pytest.mark.parametrize("training", [True, False])
 @pytest.mark.parametrize("need_weights", [True, False])
-def test_multihead_attention(need_weights: bool, training: bool, device: str) -> None:
+def test_multihead_attention_is_that_of_the_cpu(need_weights: bool, training: bool, device: str) -> None:
     class Masked(SelfAttention):
         def forward(self, x: Tensor, **kwargs: Any) -> Any:
             padding = torch.tensor([[False] * 5, [False] * 3 + [True] * 2], device=x.device)
@@ -192,13 +192,13 @@ def test_multihead_attention(need_weights: bool, training: bool, device: str) ->
 
 
 @pytest.mark.parametrize("norm_first", [True, False])
-def test_transformer_encoder(norm_first: bool, device: str) -> None:
+def test_a_transformer_encoder_is_that_of_the_cpu(norm_first: bool, device: str) -> None:
     layer = nn.TransformerEncoderLayer(16, 4, 32, dropout=0.0, batch_first=True, norm_first=norm_first)
     model = nn.TransformerEncoder(layer, 2, nn.LayerNorm(16), enable_nested_tensor=False)
     check_same(model, wanting(2, 5, 16), device=device, strides=False, **CLOSE)
 
 
-def test_fast_path_of_the_transformer_encoder(device: str, device_module: ModuleType) -> None:
+def test_the_fast_path_of_the_transformer_encoder_is_that_of_the_cpu(device: str, device_module: ModuleType) -> None:
     layer = nn.TransformerEncoderLayer(16, 4, 32, batch_first=True).eval()
     x = torch.randn(2, 5, 16)
     model = copy.deepcopy(layer).to(device)
@@ -212,7 +212,7 @@ def test_fast_path_of_the_transformer_encoder(device: str, device_module: Module
         torch.testing.assert_close(masked.cpu(), slow, **CLOSE)
 
 
-def test_transformer(device: str) -> None:
+def test_a_transformer_is_that_of_the_cpu(device: str) -> None:
     model = nn.Transformer(16, 2, 1, 1, 32, dropout=0.0, batch_first=True)
     check_same(model, wanting(2, 5, 16), wanting(2, 4, 16), device=device, strides=False, rtol=1e-3, atol=1e-4)
 
@@ -233,16 +233,16 @@ RECURRENT: list[nn.Module] = [
 
 @pytest.mark.parametrize("training", [True, False])
 @pytest.mark.parametrize("layer", RECURRENT, ids=names(RECURRENT))
-def test_recurrent_layers(layer: nn.Module, training: bool, device: str) -> None:
+def test_recurrent_layers_are_those_of_the_cpu(layer: nn.Module, training: bool, device: str) -> None:
     check_same(layer.train(training), wanting(4, 3, 5), device=device, strides=False, **CLOSE)
 
 
-def test_recurrent_layers_without_a_batch(device: str) -> None:
+def test_recurrent_layers_take_inputs_without_a_batch(device: str) -> None:
     check_same(nn.LSTM(5, 6), wanting(4, 5), device=device, strides=False, **CLOSE)
     check_same(nn.GRU(5, 6), wanting(4, 5), device=device, strides=False, **CLOSE)
 
 
-def test_initial_states(device: str) -> None:
+def test_recurrent_layers_take_initial_states(device: str) -> None:
     check_same(
         nn.LSTM(5, 6), wanting(4, 3, 5), (wanting(1, 3, 6), wanting(1, 3, 6)), device=device, strides=False, **CLOSE
     )
@@ -251,7 +251,7 @@ def test_initial_states(device: str) -> None:
 
 @pytest.mark.parametrize("enforce_sorted", [True, False])
 @pytest.mark.parametrize("kind", [nn.LSTM, nn.GRU, nn.RNN])
-def test_packed_sequences(kind: Any, enforce_sorted: bool, device: str) -> None:
+def test_recurrent_layers_take_packed_sequences(kind: Any, enforce_sorted: bool, device: str) -> None:
     class Packed(nn.Module):
         def __init__(self) -> None:
             super().__init__()
@@ -269,7 +269,7 @@ def test_packed_sequences(kind: Any, enforce_sorted: bool, device: str) -> None:
 
 
 @pytest.mark.parametrize("bias", [True, False])
-def test_recurrent_cells(bias: bool, device: str) -> None:
+def test_recurrent_cells_are_those_of_the_cpu(bias: bool, device: str) -> None:
     x, h = wanting(3, 5), wanting(3, 6)
     check_same(nn.LSTMCell(5, 6, bias), x, (h, wanting(3, 6)), device=device, strides=False, **CLOSE)
     check_same(nn.GRUCell(5, 6, bias), x, h, device=device, strides=False, **CLOSE)
@@ -277,7 +277,7 @@ def test_recurrent_cells(bias: bool, device: str) -> None:
     check_same(nn.LSTMCell(5, 6, bias), x, device=device, strides=False, **CLOSE)
 
 
-def test_one_gradient_of_a_cell(device: str) -> None:
+def test_each_state_of_a_cell_has_a_gradient_alone(device: str) -> None:
     class OneState(nn.Module):
         def __init__(self, which: int) -> None:
             super().__init__()
@@ -312,14 +312,16 @@ NORMS: list[tuple[nn.Module, tuple[int, ...]]] = [
 
 @pytest.mark.parametrize("training", [True, False])
 @pytest.mark.parametrize(("layer", "shape"), NORMS, ids=names([layer for layer, _ in NORMS]))
-def test_norms(layer: nn.Module, shape: tuple[int, ...], training: bool, device: str) -> None:
+def test_normalisations_are_those_of_the_cpu(
+    layer: nn.Module, shape: tuple[int, ...], training: bool, device: str
+) -> None:
     layer = copy.deepcopy(layer)
     for _ in range(2):
         layer(torch.randn(shape) * 2 + 1)  # so that the running statistics are not the initial ones
     check_same(layer.train(training), wanting(*shape), device=device, strides=False, **CLOSE)
 
 
-def test_running_statistics(device: str) -> None:
+def test_running_statistics_are_those_of_the_cpu(device: str) -> None:
     ours, theirs = nn.BatchNorm2d(3).to(device), nn.BatchNorm2d(3)
     for _ in range(3):
         x = torch.randn(4, 3, 5, 5) * 3 + 1
@@ -336,7 +338,7 @@ def test_running_statistics(device: str) -> None:
 # Embedding, pooling, resampling, activations
 
 
-def test_embedding(device: str) -> None:
+def test_embeddings_are_those_of_the_cpu(device: str) -> None:
     indices = torch.tensor([[0, 3, 3], [9, 1, 0]])
     for layer in (
         nn.Embedding(10, 4),
@@ -348,7 +350,7 @@ def test_embedding(device: str) -> None:
 
 
 @pytest.mark.parametrize("mode", ["sum", "mean", "max"])
-def test_embedding_bag(mode: str, device: str) -> None:
+def test_embedding_bags_are_those_of_the_cpu(mode: str, device: str) -> None:
     layer = nn.EmbeddingBag(10, 4, mode=mode)
     check_same(layer, torch.tensor([[0, 3, 3], [9, 1, 0]]), device=device)
     check_same(layer, torch.tensor([0, 3, 3, 9, 1]), torch.tensor([0, 2, 2]), device=device)
@@ -394,11 +396,11 @@ LAYERS: list[tuple[nn.Module, tuple[int, ...]]] = [
 
 
 @pytest.mark.parametrize(("layer", "shape"), LAYERS, ids=names([layer for layer, _ in LAYERS]))
-def test_layers(layer: nn.Module, shape: tuple[int, ...], device: str) -> None:
+def test_layers_are_those_of_the_cpu(layer: nn.Module, shape: tuple[int, ...], device: str) -> None:
     check_same(layer, wanting(*shape), device=device, strides=False, **CLOSE)
 
 
-def test_layers_of_two_inputs(device: str) -> None:
+def test_layers_of_two_inputs_are_those_of_the_cpu(device: str) -> None:
     check_same(nn.Bilinear(3, 4, 5), wanting(2, 3), wanting(2, 4), device=device, **CLOSE)
     check_same(nn.CosineSimilarity(), wanting(2, 3), wanting(2, 3), device=device, **CLOSE)
     pooled, indices = F.max_pool2d(torch.randn(1, 2, 4, 4), 2, return_indices=True)
@@ -438,12 +440,12 @@ LOSSES: list[tuple[nn.Module, list[Tensor]]] = [
 
 
 @pytest.mark.parametrize(("loss", "inputs"), LOSSES, ids=names([loss for loss, _ in LOSSES]))
-def test_losses(loss: nn.Module, inputs: list[Tensor], device: str) -> None:
+def test_losses_are_those_of_the_cpu(loss: nn.Module, inputs: list[Tensor], device: str) -> None:
     check_same(loss, *inputs, device=device, **CLOSE)
 
 
 @pytest.mark.parametrize("reduction", ["none", "mean", "sum"])
-def test_ctc_loss(reduction: str, device: str) -> None:
+def test_ctc_loss_is_that_of_the_cpu(reduction: str, device: str) -> None:
     targets, target_lengths = torch.randint(1, 5, (3, 6)), torch.tensor([6, 3, 1])
     logits = wanting(12, 3, 5)
 
@@ -497,7 +499,7 @@ def train(
 
 
 @pytest.mark.parametrize(("name", "how"), CASES)
-def test_optimizers(name: str, how: str, device: str) -> None:
+def test_optimizers_step_as_on_the_cpu(name: str, how: str, device: str) -> None:
     ours, state = train(device, OPTIMIZERS[name], how)
     theirs, expected = train("cpu", OPTIMIZERS[name], "one by one")
     for mine, reference in zip(ours.parameters(), theirs.parameters(), strict=True):
@@ -505,7 +507,7 @@ def test_optimizers(name: str, how: str, device: str) -> None:
         assert set(state.state[mine]) == set(expected.state[reference])
 
 
-def test_optimizer_state_moves(device: str) -> None:
+def test_the_state_of_an_optimizer_moves_to_the_cpu(device: str) -> None:
     model, optimizer = train(device, OPTIMIZERS["AdamW"], "default")
     saved = optimizer.state_dict()
     other = nn.Sequential(nn.Linear(4, 8), nn.Tanh(), nn.Linear(8, 2))
@@ -519,7 +521,7 @@ def test_optimizer_state_moves(device: str) -> None:
 
 @pytest.mark.parametrize("foreach", [True, False, None])
 @pytest.mark.parametrize("norm_type", [2.0, 1.0, math.inf])
-def test_gradients_are_clipped(norm_type: float, foreach: bool | None, device: str) -> None:
+def test_gradients_are_clipped_as_on_the_cpu(norm_type: float, foreach: bool | None, device: str) -> None:
     values = [torch.arange(-3.0, 3), torch.ones(2, 2) * 2]
     norms = []
     for place in ("cpu", device):
@@ -534,7 +536,7 @@ def test_gradients_are_clipped(norm_type: float, foreach: bool | None, device: s
     torch.testing.assert_close(norms[1], norms[0])
 
 
-def test_ema_and_swa(device: str) -> None:
+def test_averaged_models_are_those_of_the_cpu(device: str) -> None:
     model = nn.Linear(2, 2).to(device)
     average: Any = torch.optim.swa_utils.AveragedModel(
         model, multi_avg_fn=torch.optim.swa_utils.get_ema_multi_avg_fn(0.5)
@@ -550,7 +552,7 @@ def test_ema_and_swa(device: str) -> None:
 # Modules as such
 
 
-def test_modules_move(device: str) -> None:
+def test_to_moves_modules_in_place(device: str) -> None:
     model = nn.Sequential(nn.Conv2d(1, 2, 3), nn.BatchNorm2d(2))
     assert model.to(device) is model
     for tensor in (*model.parameters(), *model.buffers()):
@@ -563,7 +565,7 @@ def test_modules_move(device: str) -> None:
     assert nn.Linear(2, 2, device=device, dtype=torch.float64).weight.dtype == torch.float64
 
 
-def test_initialisers(device: str) -> None:
+def test_initialisers_fill_device_memory(device: str) -> None:
     for init in (
         nn.init.xavier_uniform_,
         nn.init.kaiming_normal_,
@@ -574,7 +576,7 @@ def test_initialisers(device: str) -> None:
         check_same(lambda x, init=init: init(x), torch.empty(6, 6), device=device, strides=False, **CLOSE)
 
 
-def test_weight_norm_and_parametrisations(device: str) -> None:
+def test_parametrisations_are_those_of_the_cpu(device: str) -> None:
     model = nn.utils.parametrizations.weight_norm(nn.Linear(3, 4))
     check_same(model, wanting(2, 3), device=device, **CLOSE)
     check_same(nn.utils.parametrizations.orthogonal(nn.Linear(3, 3)), wanting(2, 3), device=device, **CLOSE)

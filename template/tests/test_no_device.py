@@ -18,7 +18,7 @@ def without() -> dict[str, str]:
     return {str(launch_variable()).removesuffix("LAUNCH") + "NUM_DEVICES": "0"}
 
 
-def test_nothing_is_there(without: dict[str, str], run_python: RunPython) -> None:
+def test_everything_loads_without_a_device(without: dict[str, str], run_python: RunPython) -> None:
     code = """
 import torch
 module = torch.get_device_module(device)
@@ -31,7 +31,7 @@ print(torch.device(device), module.is_initialized(), module.memory_stats() if mo
     assert done.stdout.split("\n")[1].endswith("False {}")
 
 
-def test_each_use_raises(without: dict[str, str], run_python: RunPython) -> None:
+def test_each_use_says_that_there_is_no_device(without: dict[str, str], run_python: RunPython) -> None:
     code = """
 import torch
 module = torch.get_device_module(device)
@@ -54,7 +54,7 @@ for use in (
         assert "device is available on this machine" in message or "is not written yet" in message
 
 
-def test_the_cpu_works_as_ever(without: dict[str, str], run_python: RunPython) -> None:
+def test_the_cpu_works_without_a_device(without: dict[str, str], run_python: RunPython) -> None:
     code = """
 import torch
 from torch.utils.checkpoint import checkpoint

@@ -1,4 +1,4 @@
-"""How each operator is said to run: compared with its registration and with what calls do."""
+"""``coverage()`` says how each operator runs; it must agree with the registration and with calls."""
 
 import re
 from collections.abc import Callable, Iterator
@@ -31,7 +31,7 @@ def test_every_overload_is_there_once(operators: ModuleType) -> None:
     assert all(entry["reason"] for entry in told.values())
 
 
-def test_operators_of_the_list(operators: ModuleType) -> None:
+def test_every_operator_of_the_list_is_emulated(operators: ModuleType) -> None:
     told = states(operators)
     expected = {f"aten::{schema}": "emulated" for schema, _ in ALL}
     assert {name: told[name] for name in expected} == expected
@@ -71,7 +71,7 @@ EXAMPLES = [
 
 
 @pytest.mark.parametrize(("name", "state", "reason"), EXAMPLES, ids=[name for name, *_ in EXAMPLES])
-def test_examples(name: str, state: str, reason: str, operators: ModuleType) -> None:
+def test_examples_have_their_state_and_reason(name: str, state: str, reason: str, operators: ModuleType) -> None:
     told = operators.coverage()[name]
     if state in ("emulated", "cpu") and told["state"] in ("native", "composite"):
         pytest.skip(f"the device has a kernel for {name} by now")
@@ -97,7 +97,7 @@ CALLS: list[tuple[str, Callable[[Tensor], Any]]] = [
 
 
 @pytest.mark.parametrize(("name", "call"), CALLS, ids=[name for name, _ in CALLS])
-def test_what_is_said_is_what_happens(
+def test_calls_run_as_coverage_says(
     name: str, call: Callable[[Tensor], Any], operators: ModuleType, device: str
 ) -> None:
     x = torch.eye(3, device=device)
@@ -109,7 +109,7 @@ def test_what_is_said_is_what_happens(
 
 
 @pytest.mark.parametrize(("policy", "state"), [("cpu", "cpu"), ("error", "none")])
-def test_policy(policy: str, state: str, operators: ModuleType) -> None:
+def test_the_policy_changes_the_state_of_emulated_operators(policy: str, state: str, operators: ModuleType) -> None:
     emulated = states(operators)
     with operators.fallback_policy(policy):
         changed = states(operators)
@@ -119,7 +119,9 @@ def test_policy(policy: str, state: str, operators: ModuleType) -> None:
 
 @pytest.mark.parametrize(("policy", "state"), [("cpu", "cpu"), ("error", "none"), ("emulate", "emulated")])
 @pytest.mark.parametrize("name", ["aten::mul.Tensor", "aten::nonzero", "aten::_indices"])
-def test_policy_of_one_operator(name: str, policy: str, state: str, operators: ModuleType) -> None:
+def test_the_policy_of_one_operator_changes_its_state(
+    name: str, policy: str, state: str, operators: ModuleType
+) -> None:
     before = states(operators)
     if before[name] == "native":
         pytest.skip(f"the device has a kernel for {name} by now")
@@ -163,7 +165,7 @@ def test_a_kernel_registered_later_runs_no_other_operator(operators: ModuleType)
     assert states(operators) == before
 
 
-def test_a_policy_of_the_called_operator(operators: ModuleType) -> None:
+def test_a_policy_of_the_called_operator_changes_its_caller(operators: ModuleType) -> None:
     before = states(operators)
     if before["aten::convolution"] != "emulated":
         pytest.skip("the device has a kernel for convolution by now")

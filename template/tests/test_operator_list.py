@@ -33,7 +33,7 @@ def test_nothing_is_listed_twice() -> None:
 
 
 @pytest.mark.parametrize(("schema", "cpp"), ALL, ids=[schema for schema, _ in ALL])
-def test_entry(schema: str, cpp: str) -> None:
+def test_each_entry_has_a_schema_and_both_kernels(schema: str, cpp: str) -> None:
     name, _, overload = schema.partition(".")
     torch._C._dispatch_find_schema_or_throw(f"aten::{name}", overload)
     full = f"aten::{schema}"

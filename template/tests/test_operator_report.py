@@ -22,7 +22,7 @@ DATA = re.compile(r'<script type="application/json" id="data">(.*?)</script>', r
 
 @pytest.fixture(scope="module")
 def operators() -> Iterator[ModuleType]:
-    """The functions of the device, after some calls, which stay the only ones."""
+    """The module ``operators`` after some calls of emulated operators."""
     operators: ModuleType = MODULE.operators
     with operators.fallback_policy("emulate"):
         x = torch.rand(2, 3, device=DEVICE)
@@ -41,7 +41,7 @@ def used(data: dict[str, Any]) -> dict[str, Any]:
     return {row["name"]: row["usage"] for row in data["operators"] if row["usage"] is not None}
 
 
-def test_json(operators: ModuleType) -> None:
+def test_json_holds_every_field(operators: ModuleType) -> None:
     data = json.loads(operators.report("json"))
     assert list(data) == [
         "schema_version",
@@ -71,7 +71,7 @@ def test_json(operators: ModuleType) -> None:
     assert list(erfinv) == ["calls", "timed_calls", "widened_calls", "seconds", "dtypes", "first_call", "omitted"]
 
 
-def test_text(operators: ModuleType) -> None:
+def test_text_counts_states_and_lists_calls(operators: ModuleType) -> None:
     text = operators.report()
     assert text == operators.report("text")
     states = [told["state"] for told in operators.coverage().values()]
@@ -86,12 +86,12 @@ def test_text(operators: ModuleType) -> None:
     assert f"operators {len(operators.usage())}, calls {sum(operators.fallback_counts().values())}, " in text
 
 
-def test_text_of_nothing(operators: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_text_says_that_no_operator_ran(operators: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(REPORT, "usage", dict)
     assert "No operator ran without a native kernel." in operators.report()
 
 
-def test_text_of_policies(operators: ModuleType) -> None:
+def test_text_names_operators_with_a_policy_of_their_own(operators: ModuleType) -> None:
     operators.set_operator_policy("aten::lgamma", "error")
     try:
         assert "  aten::lgamma: error\n" in operators.report()
@@ -101,7 +101,7 @@ def test_text_of_policies(operators: ModuleType) -> None:
 
 
 @pytest.mark.parametrize("format", ["text", "json", "html"])
-def test_file(format: str, operators: ModuleType, tmp_path: Path) -> None:
+def test_each_format_can_be_written_to_a_file(format: str, operators: ModuleType, tmp_path: Path) -> None:
     for path in (tmp_path / "a report", str(tmp_path / "b")):
         report = operators.report(format, path)
         assert Path(path).read_text(encoding="utf-8") == report
@@ -109,12 +109,12 @@ def test_file(format: str, operators: ModuleType, tmp_path: Path) -> None:
         operators.report(format, tmp_path / "absent" / "report")
 
 
-def test_unknown_format(operators: ModuleType) -> None:
+def test_an_unknown_format_is_refused(operators: ModuleType) -> None:
     with pytest.raises(ValueError, match="'pdf'.*'html'"):
         operators.report("pdf")
 
 
-def test_operators_of_other_libraries(operators: ModuleType, device: str) -> None:
+def test_operators_of_other_libraries_are_listed(operators: ModuleType, device: str) -> None:
     before = operators.fallback_counts()
     library = torch.library.Library("report_tests", "FRAGMENT")
     library.define("twice(Tensor x) -> Tensor")
@@ -135,7 +135,7 @@ HOSTILE = "aten::</script><script>document.title='broken'</script><b title=\"'&a
 
 @pytest.fixture
 def hostile(operators: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Makes names that no operator has part of the report."""
+    """Adds names with markup and quotes to the report."""
     real, used = operators.coverage, operators.usage()
     tensor = {"argument": "<i>self</i>", "dtype": torch.float32, "shape": (2,)}
     monkeypatch.setattr(REPORT, "coverage", lambda: {**real(), HOSTILE: {"state": "none", "reason": "<img src=x>"}})
@@ -174,7 +174,7 @@ FLAGS = (
 
 
 def missing(what: str) -> None:
-    """Skips, or fails where a browser is required."""
+    """Skips the test, or fails it if a browser is required."""
     if os.environ.get("REQUIRE_BROWSER") == "1":
         pytest.fail(f"{what}, and REQUIRE_BROWSER=1 is set")
     pytest.skip(what)
@@ -201,7 +201,7 @@ def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
 
 
 class Page:
-    """The report in the browser, as a user sees and handles it."""
+    """The report in a browser, with the actions of a user."""
 
     def __init__(self, browser: Any, path: Path) -> None:
         self.browser = browser
@@ -256,7 +256,7 @@ def test_page_shows_all_operators(page: Page, operators: ModuleType, device: str
         assert operators.STATES[state] in shown.text
 
 
-def test_page_tells_of_a_call(page: Page) -> None:
+def test_the_page_shows_the_operands_of_a_call(page: Page) -> None:
     page.find("#name").send_keys("aten::erfinv")
     row = page.find("#rows tr")
     name, state, calls, wider, time, dtypes, call, _ = [
@@ -270,7 +270,7 @@ def test_page_tells_of_a_call(page: Page) -> None:
     assert page.column(4)[page.column(1).index("aten::logaddexp")] == "1"
 
 
-def test_page_sorts(page: Page, operators: ModuleType) -> None:
+def test_a_click_on_a_heading_sorts_the_page(page: Page, operators: ModuleType) -> None:
     headings = {heading.text: heading for heading in page.browser.find_elements("css selector", "thead button")}
     assert page.sorted_by() == {name: "descending" if name == "Time" else "none" for name in headings}
 
@@ -296,7 +296,7 @@ def test_page_sorts(page: Page, operators: ModuleType) -> None:
     assert set(states) == {told["state"] for told in operators.coverage().values()}
 
 
-def test_page_sorts_by_keyboard(page: Page) -> None:
+def test_the_keyboard_sorts_the_page(page: Page) -> None:
     from selenium.webdriver.common.keys import Keys
 
     first = page.find("thead button")
@@ -308,7 +308,7 @@ def test_page_sorts_by_keyboard(page: Page) -> None:
     assert page.sorted_by()["Operator"] == "descending"
 
 
-def test_page_filters(page: Page, operators: ModuleType) -> None:
+def test_the_page_filters_by_name_and_state(page: Page, operators: ModuleType) -> None:
     coverage = operators.coverage()
 
     page.find("#name").send_keys("ADD tensor")
@@ -335,8 +335,8 @@ def test_page_filters(page: Page, operators: ModuleType) -> None:
     assert set(page.column(1)) == set(operators.fallback_counts())
 
 
-def test_page_is_accessible(page: Page) -> None:
-    """A real table with headings, and a name for each control."""
+def test_the_page_has_headings_and_named_controls(page: Page) -> None:
+    """Assistive technology needs a table with headings, and a name for each control."""
     assert page.find("html").get_attribute("lang") == "en"
     assert "sort" in page.find("caption").get_attribute("textContent")
     assert {cell.get_attribute("scope") for cell in page.browser.find_elements("css selector", "thead th")} == {"col"}
@@ -347,14 +347,14 @@ def test_page_is_accessible(page: Page) -> None:
 
 
 def brightness(color: str) -> float:
-    """Of a color that the browser tells, such as ``rgb(23, 28, 35)``: the relative luminance, from 0 to 1."""
+    """Returns the relative luminance, from 0 to 1, of a color in the browser's form, such as ``rgb(23, 28, 35)``."""
     parts = [int(part) / 255 for part in re.findall(r"\d+", color)[:3]]
     linear = [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts]
     return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_page_is_legible(scheme: str, page: Page) -> None:
+def test_the_page_has_enough_contrast(scheme: str, page: Page) -> None:
     features = [{"name": "prefers-color-scheme", "value": scheme}]
     page.browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": features})
     color = "return getComputedStyle(document.querySelector(arguments[0]))[arguments[1]]"

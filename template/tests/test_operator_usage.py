@@ -1,4 +1,4 @@
-"""What is kept of the calls of operators without a kernel: how many, how long they took, and what they were given."""
+"""``usage()`` of operators without a native kernel: the number of calls, their time, and the operands of the first call."""
 
 import threading
 import time
@@ -49,7 +49,7 @@ def test_same_operators_and_calls_as_the_counts(operators: ModuleType, device: s
 
 
 @pytest.mark.parametrize("policy", ["emulate", "cpu"])
-def test_first_call(policy: str, operators: ModuleType, device: str) -> None:
+def test_the_first_call_keeps_its_operands(policy: str, operators: ModuleType, device: str) -> None:
     x, y = torch.rand(2, 3, device=device), torch.ones(3, dtype=torch.int64, device=device)
     operators.reset_fallback_counts()
     with operators.fallback_policy(policy):
@@ -93,7 +93,7 @@ def test_long_lists_are_cut(operators: ModuleType, device: str) -> None:
     assert used["omitted"] == 24
 
 
-def test_compound_tensors(operators: ModuleType, device: str) -> None:
+def test_multi_part_tensors_are_described_by_their_shape(operators: ModuleType, device: str) -> None:
     operators.reset_fallback_counts()
     torch.eye(3).to_sparse().to(device).coalesce().neg()
     used = [used for used in operators.usage().values() for tensor in used["first_call"] if tensor["shape"] == (3, 3)]
@@ -123,7 +123,7 @@ def slow(x: torch.Tensor) -> torch.Tensor:
 
 @pytest.mark.parametrize("policy", ["emulate", "cpu"])
 @pytest.mark.parametrize("calls", [1, 16, 20])
-def test_time(policy: str, calls: int, operators: ModuleType, device: str, define: Define) -> None:
+def test_the_time_covers_all_calls(policy: str, calls: int, operators: ModuleType, device: str, define: Define) -> None:
     function = define("slow(Tensor x) -> Tensor", slow)
     x = torch.ones(2, device=device)
     operators.reset_fallback_counts()
@@ -151,8 +151,8 @@ def test_some_of_many_calls_are_timed(name: str, operators: ModuleType, device: 
     assert used["seconds"] > 0
 
 
-def test_which_calls_are_timed(operators: ModuleType, device: str, define: Define) -> None:
-    """The first ones, then some without a rhythm, which could be that of a program."""
+def test_the_first_calls_and_some_later_ones_are_timed(operators: ModuleType, device: str, define: Define) -> None:
+    """Later calls are chosen at irregular distances, because a regular distance could match a period of the program."""
     name = "usage_tests::watched"
     counted: list[int] = []
 
@@ -177,7 +177,7 @@ def test_which_calls_are_timed(operators: ModuleType, device: str, define: Defin
 
 def test_calls_on_the_host_are_all_timed(operators: ModuleType, device: str) -> None:
     if operators.coverage()["aten::linalg_eig"]["state"] != "cpu":
-        pytest.skip("linalg_eig does not run on the host by now")
+        pytest.skip("linalg_eig does not run on the host on this device")
     x = torch.eye(2, device=device)
     operators.reset_fallback_counts()
     for _ in range(40):
@@ -208,7 +208,7 @@ def test_failing_calls_are_kept_too(operators: ModuleType, device: str) -> None:
     assert (used["calls"], used["timed_calls"]) == (1, 1)
 
 
-def test_calls_of_threads(operators: ModuleType, device: str) -> None:
+def test_calls_of_all_threads_are_counted(operators: ModuleType, device: str) -> None:
     x = torch.ones(2, device=device)
     operators.reset_fallback_counts()
 

@@ -1,4 +1,4 @@
-"""What PyTorch promises of tensors on any device, compared with the CPU: factories, views, indices, out=, autograd."""
+"""PyTorch's guarantees for tensors on any device, compared with the CPU: factories, views, indices, out=, autograd."""
 
 import copy
 import re
@@ -43,7 +43,7 @@ def x(device: str) -> Tensor:
 
 
 def same(actual: Tensor, expected: Tensor) -> None:
-    """Demand the values, the shape and the dtype of a CPU tensor, of one that is not on the CPU."""
+    """Check that a device tensor has the values, the shape and the dtype of a CPU tensor."""
     assert actual.device.type != "cpu"
     torch.testing.assert_close(actual.cpu(), expected, rtol=0, atol=0, equal_nan=True)
 
@@ -67,7 +67,7 @@ FACTORIES: dict[str, Callable[..., Tensor]] = {
 @pytest.mark.parametrize("dtype", NUMBERS, ids=str)
 @pytest.mark.parametrize("factory", FACTORIES.values(), ids=FACTORIES)
 @pytest.mark.filterwarnings("ignore:ComplexHalf support is experimental")
-def test_factories(factory: Callable[..., Tensor], dtype: torch.dtype, device: str) -> None:
+def test_factories_give_the_values_of_the_cpu(factory: Callable[..., Tensor], dtype: torch.dtype, device: str) -> None:
     try:
         theirs = factory(dtype=dtype, device="cpu")
     except NotImplementedError:
@@ -83,7 +83,7 @@ def test_factories(factory: Callable[..., Tensor], dtype: torch.dtype, device: s
 
 
 @pytest.mark.parametrize("dtype", FLOAT8, ids=str)
-def test_float8(dtype: torch.dtype, device: str) -> None:
+def test_float8_keeps_its_values(dtype: torch.dtype, device: str) -> None:
     values = torch.tensor([0.0, 1.0, -2.0, 0.5])
     ours = values.to(device).to(dtype)
     assert ours.dtype == dtype
@@ -106,7 +106,7 @@ def test_float8(dtype: torch.dtype, device: str) -> None:
         lambda **k: torch.cartesian_prod(torch.arange(2, **k), torch.arange(3, **k)),
     ],
 )
-def test_sequences(factory: Callable[..., Tensor], device: str) -> None:
+def test_sequences_are_those_of_the_cpu(factory: Callable[..., Tensor], device: str) -> None:
     torch.testing.assert_close(factory(device=device).cpu(), factory(device="cpu"))
 
 
@@ -114,7 +114,9 @@ def test_sequences(factory: Callable[..., Tensor], device: str) -> None:
     ("shape", "memory_format"),
     [((2, 3, 4, 5), torch.channels_last), ((2, 3, 4, 5, 6), torch.channels_last_3d)],
 )
-def test_memory_formats(shape: tuple[int, ...], memory_format: torch.memory_format, device: str) -> None:
+def test_memory_formats_have_the_strides_of_the_cpu(
+    shape: tuple[int, ...], memory_format: torch.memory_format, device: str
+) -> None:
     ours = torch.empty(shape, device=device, memory_format=memory_format)
     theirs = torch.empty(shape, memory_format=memory_format)
     assert ours.stride() == theirs.stride()
@@ -128,7 +130,7 @@ def test_memory_formats(shape: tuple[int, ...], memory_format: torch.memory_form
     assert (there + plain).stride() == (theirs + plain.cpu()).stride()
 
 
-def test_preserved_strides(x: Tensor) -> None:
+def test_results_preserve_the_strides_of_their_input(x: Tensor) -> None:
     permuted = x.permute(2, 0, 1)
     for result in (torch.empty_like(permuted), permuted.clone(), permuted + 1, permuted.half()):
         assert result.stride() == permuted.stride()
@@ -140,7 +142,7 @@ def test_device_tensors_cannot_be_pinned(device: str) -> None:
         torch.empty(2, device=device, pin_memory=True)
 
 
-def test_default_device(device: str) -> None:
+def test_a_device_context_sets_the_default_device(device: str) -> None:
     with torch.device(device):
         assert torch.ones(2).device == torch.device(device, 0)
         assert nn.Linear(2, 2).weight.device.type == device
@@ -187,7 +189,7 @@ VIEWS: dict[str, Callable[[Tensor], Tensor]] = {
 
 
 @pytest.mark.parametrize("view", VIEWS.values(), ids=VIEWS)
-def test_views(view: Callable[[Tensor], Tensor], x: Tensor) -> None:
+def test_views_share_memory_as_on_the_cpu(view: Callable[[Tensor], Tensor], x: Tensor) -> None:
     ours, theirs = view(x), view(x.cpu())
     assert ours.data_ptr() - x.data_ptr() == theirs.storage_offset() * theirs.element_size()
     assert (ours.shape, ours.stride(), ours.storage_offset()) == (
@@ -202,7 +204,7 @@ def test_views(view: Callable[[Tensor], Tensor], x: Tensor) -> None:
 
 
 @pytest.mark.parametrize("view", VIEWS.values(), ids=VIEWS)
-def test_writes_through_views(view: Callable[[Tensor], Tensor], x: Tensor) -> None:
+def test_writes_through_views_reach_the_base(view: Callable[[Tensor], Tensor], x: Tensor) -> None:
     expected = x.cpu()
     for base in (x, expected):
         written = view(base)
@@ -215,13 +217,13 @@ def test_writes_through_views(view: Callable[[Tensor], Tensor], x: Tensor) -> No
     same(x, expected)
 
 
-def test_gradients_of_views(x: Tensor, device: str) -> None:
+def test_gradients_of_views_are_those_of_the_cpu(x: Tensor, device: str) -> None:
     for name, view in VIEWS.items():
         if name not in ("view as int32", "view as uint8", "view as double", "detach"):
             check_same(view, x.cpu().requires_grad_(), device=device)
 
 
-def test_impossible_views(x: Tensor) -> None:
+def test_impossible_views_are_refused(x: Tensor) -> None:
     with pytest.raises(RuntimeError, match="view size is not compatible"):
         x.mT.view(-1)
     with pytest.raises(RuntimeError, match="invalid for input of size"):
@@ -235,7 +237,7 @@ def test_impossible_views(x: Tensor) -> None:
 # Shapes and storages that change
 
 
-def test_resize(x: Tensor) -> None:
+def test_resize_keeps_the_elements_that_fit(x: Tensor) -> None:
     address = x.data_ptr()
     flat = x.view(-1)
     x.resize_(3, 2)
@@ -254,14 +256,14 @@ def test_resize(x: Tensor) -> None:
     assert x.shape == (2, 2)
 
 
-def test_resize_of_what_has_an_offset(x: Tensor) -> None:
+def test_resize_keeps_the_offset_of_a_view(x: Tensor) -> None:
     tail = x.view(-1)[20:]
     tail.resize_(8).fill_(1)
     assert tail.storage_offset() == 20
     same(x.view(-1)[18:], torch.tensor([18.0, 19, 1, 1, 1, 1]))
 
 
-def test_resize_errors(device: str) -> None:
+def test_resize_refuses_what_the_cpu_refuses(device: str) -> None:
     x = torch.ones(2, device=device, requires_grad=True)
     with pytest.raises(RuntimeError, match="grad"):
         x.resize_(3)
@@ -269,7 +271,7 @@ def test_resize_errors(device: str) -> None:
         torch.ones(2, device=device).resize_(-1)
 
 
-def test_set(x: Tensor, device: str) -> None:
+def test_set_shares_the_storage(x: Tensor, device: str) -> None:
     y = torch.empty(0, device=device)
     y.set_(x)  # type: ignore[call-overload]
     assert y.data_ptr() == x.data_ptr()
@@ -284,7 +286,7 @@ def test_set(x: Tensor, device: str) -> None:
         torch.empty(0).set_(x.untyped_storage())
 
 
-def test_set_grows_the_storage(x: Tensor, device: str) -> None:
+def test_set_grows_a_storage_that_is_too_small(x: Tensor, device: str) -> None:
     torch.empty(0, device=device).set_(x.untyped_storage(), 20, (8,), (1,))
     assert x.untyped_storage().nbytes() == 28 * 4
     same(x, torch.arange(24.0).view(2, 3, 4))
@@ -386,13 +388,13 @@ def test_unwritten_memory_is_left_alone_on_request(device: str) -> None:
         torch.use_deterministic_algorithms(False)
 
 
-def test_data_can_be_replaced(device: str) -> None:
+def test_data_of_a_parameter_can_be_replaced(device: str) -> None:
     parameter = nn.Parameter(torch.zeros(2, device=device))
     parameter.data = torch.ones(3, device=device)
     same(parameter.detach(), torch.ones(3))
 
 
-def test_swap_tensors(device: str) -> None:
+def test_swap_tensors_exchanges_the_content(device: str) -> None:
     x, y = torch.zeros(2, device=device), torch.ones(3, device=device)
     torch.utils.swap_tensors(x, y)
     same(x, torch.ones(3))
@@ -403,13 +405,13 @@ def test_swap_tensors(device: str) -> None:
 
 
 def printed(tensor: Tensor) -> str:
-    """Return what print shows, without the device and the line breaks that the length of its name makes."""
+    """Return the printed text without the device's name, and without the line breaks, which depend on its length."""
     return " ".join(re.sub(r",\s*device='\w+:\d+'", "", repr(tensor)).split())
 
 
 @pytest.mark.parametrize("dtype", NUMBERS + FLOAT8, ids=str)
 @pytest.mark.parametrize("values", [[], [[]], 1, [0, 1], [[1, 0], [0, 1]]], ids=str)
-def test_printing(dtype: torch.dtype, values: Any, device: str) -> None:
+def test_printed_tensors_look_as_on_the_cpu(dtype: torch.dtype, values: Any, device: str) -> None:
     expected = torch.tensor(values).to(dtype)
     there = expected.to(device)
     assert f"device='{device}:0'" in repr(there)
@@ -426,11 +428,11 @@ def test_printing(dtype: torch.dtype, values: Any, device: str) -> None:
         torch.arange(4.0).expand(2, 4),
     ],
 )
-def test_printing_of_values(expected: Tensor, device: str) -> None:
+def test_printed_values_look_as_on_the_cpu(expected: Tensor, device: str) -> None:
     assert printed(expected.to(device)) == printed(expected)
 
 
-def test_printing_of_what_is_special(device: str) -> None:
+def test_printing_shows_gradients_parameters_and_lazy_bits(device: str) -> None:
     x = torch.ones(2, device=device, requires_grad=True)
     assert "requires_grad=True" in repr(x)
     assert "grad_fn=<MulBackward0>" in repr(x * 2)
@@ -439,7 +441,7 @@ def test_printing_of_what_is_special(device: str) -> None:
 
 
 @pytest.mark.parametrize("dtype", NUMBERS, ids=str)
-def test_item(dtype: torch.dtype, device: str) -> None:
+def test_item_and_tolist_give_the_values_of_the_cpu(dtype: torch.dtype, device: str) -> None:
     expected = torch.tensor([0, 1, 1]).to(dtype)
     there = expected.to(device)
     assert there.tolist() == expected.tolist()
@@ -452,7 +454,7 @@ def test_item(dtype: torch.dtype, device: str) -> None:
         assert (int(there[1]), float(there[1])) == (1, 1.0)
 
 
-def test_what_cannot_be_read(x: Tensor, device: str) -> None:
+def test_a_tensor_of_several_elements_is_no_number(x: Tensor, device: str) -> None:
     with pytest.raises(RuntimeError, match="cannot be converted to Scalar"):
         x.item()
     with pytest.raises(RuntimeError, match="ambiguous"):
@@ -493,7 +495,7 @@ def there(indices: Any, device: str) -> Any:
 
 
 @pytest.mark.parametrize("indices", HOST_INDICES, ids=lambda i: str(i).replace("\n", ""))
-def test_indexing(indices: Any, x: Tensor, device: str) -> None:
+def test_indexing_gives_the_values_of_the_cpu(indices: Any, x: Tensor, device: str) -> None:
     expected = x.cpu()[indices]
     same(x[indices], expected)
     same(x[there(indices, device)], expected)
@@ -501,7 +503,7 @@ def test_indexing(indices: Any, x: Tensor, device: str) -> None:
 
 
 @pytest.mark.parametrize("indices", HOST_INDICES, ids=lambda i: str(i).replace("\n", ""))
-def test_assignment_to_indices(indices: Any, x: Tensor, device: str) -> None:
+def test_assignment_writes_only_the_indexed_elements(indices: Any, x: Tensor, device: str) -> None:
     for value in (7.0, torch.tensor(8.0), torch.tensor(9.0, device=device)):
         expected = x.cpu()
         expected[indices] = value if isinstance(value, float) else value.cpu()
@@ -516,7 +518,7 @@ def test_assignment_to_indices(indices: Any, x: Tensor, device: str) -> None:
     same(x, expected)
 
 
-def test_assignment_from_another_place(x: Tensor) -> None:
+def test_assignment_to_slices_takes_cpu_values(x: Tensor) -> None:
     with pytest.raises(RuntimeError):
         x[torch.tensor([0, 1])] = torch.ones(2, 3, 4)
     x[0] = torch.ones(3, 4)
@@ -526,7 +528,7 @@ def test_assignment_from_another_place(x: Tensor) -> None:
     same(x, expected)
 
 
-def test_accumulation(device: str) -> None:
+def test_repeated_indices_accumulate(device: str) -> None:
     indices = torch.tensor([0, 1, 1, 3, 1], device=device)
     x = torch.zeros(4, device=device)
     x.index_put_((indices,), torch.ones(5, device=device), accumulate=True)
@@ -535,7 +537,7 @@ def test_accumulation(device: str) -> None:
     same(x, torch.tensor([1.0, 17, 0, 7]))
 
 
-def test_indices_out_of_range(x: Tensor, device: str) -> None:
+def test_indices_out_of_range_are_refused(x: Tensor, device: str) -> None:
     for indices in (torch.tensor([0, 5]), torch.tensor([-3])):
         for index in (indices, indices.to(device)):
             with pytest.raises(IndexError, match="out of bounds"):
@@ -603,7 +605,7 @@ def test_host_tensors_are_refused(function: Callable[[Tensor, Tensor], Any], dev
     assert torch.equal(y, torch.ones(2, 2))
 
 
-def test_numbers_on_the_host_are_welcome(x: Tensor, device: str) -> None:
+def test_cpu_tensors_of_one_number_are_operands(x: Tensor, device: str) -> None:
     two = torch.tensor(2.0, dtype=torch.float64)
     expected = x.cpu()
     same(x + two, expected + 2)
@@ -620,7 +622,7 @@ def test_numbers_on_the_host_are_welcome(x: Tensor, device: str) -> None:
     assert (torch.tensor(2.0) + torch.tensor(3.0, device=device)).device.type == device
 
 
-def test_second_device(second_device: torch.device) -> None:
+def test_a_gradient_stays_on_the_second_device(second_device: torch.device) -> None:
     x = torch.arange(4.0, device=second_device, requires_grad=True)
     y = (x[x > 1] * 2).sum()
     y.backward()
@@ -629,7 +631,7 @@ def test_second_device(second_device: torch.device) -> None:
     assert x.grad.tolist() == [0, 0, 2, 2]
 
 
-def test_gradients_cross_devices(device: str, second_device: torch.device) -> None:
+def test_gradients_flow_across_devices(device: str, second_device: torch.device) -> None:
     x = torch.arange(4.0, device=device, requires_grad=True)
     (x.to(second_device).exp().cpu().to(device) * x).sum().backward()
     expected = torch.arange(4.0, requires_grad=True)
@@ -641,7 +643,7 @@ def test_gradients_cross_devices(device: str, second_device: torch.device) -> No
 # Outputs that the caller gives
 
 
-def test_out_is_resized(x: Tensor, device: str) -> None:
+def test_an_empty_out_is_resized(x: Tensor, device: str) -> None:
     out = torch.empty(0, device=device)
     assert torch.add(x, 1, out=out) is out
     same(out, torch.arange(1.0, 25).view(2, 3, 4))
@@ -666,7 +668,7 @@ def test_out_of_another_size_warns(x: Tensor, device: str) -> None:
         assert out.shape == x.shape
 
 
-def test_strided_out(x: Tensor, device: str) -> None:
+def test_a_strided_out_keeps_its_strides(x: Tensor, device: str) -> None:
     whole = torch.zeros(4, 3, 4, device=device)
     torch.mul(x, 2, out=whole.permute(2, 1, 0)[:, :, ::2].permute(2, 1, 0))
     same(whole[::2], x.cpu() * 2)
@@ -676,7 +678,7 @@ def test_strided_out(x: Tensor, device: str) -> None:
     same(column, torch.tensor([[0.0, 1]]).expand(3, 2))
 
 
-def test_out_of_another_dtype(x: Tensor, device: str) -> None:
+def test_out_casts_where_the_dtype_can_be_cast(x: Tensor, device: str) -> None:
     out = torch.empty(0, dtype=torch.float64, device=device)
     torch.add(x, x, out=out)
     same(out, (x.cpu() * 2).double())
@@ -684,7 +686,7 @@ def test_out_of_another_dtype(x: Tensor, device: str) -> None:
         torch.add(x, x, out=torch.empty(0, dtype=torch.int64, device=device))
 
 
-def test_out_that_is_an_input(x: Tensor) -> None:
+def test_out_may_be_an_input(x: Tensor) -> None:
     address = x.data_ptr()
     expected = x.cpu()
     torch.add(x, x, out=x)
@@ -767,7 +769,7 @@ def test_conjugation_is_lazy(device: str) -> None:
     assert there.conj()[0, 0].item() == there[0, 0].item().conjugate()
 
 
-def test_writes_through_lazy_bits(device: str) -> None:
+def test_writes_through_lazy_bits_are_those_of_the_cpu(device: str) -> None:
     results = []
     for place in ("cpu", device):
         z = torch.ones(4, dtype=torch.complex64, device=place) * (1 + 2j)
@@ -854,7 +856,7 @@ def test_writing_a_leaf_is_refused(device: str) -> None:
     same(x.detach(), torch.full((2,), 2.0))
 
 
-def test_inference_mode(device: str) -> None:
+def test_inference_mode_makes_inference_tensors(device: str) -> None:
     parameter = torch.ones(3, device=device, requires_grad=True)
     with torch.inference_mode():
         x = torch.arange(3.0, device=device)
@@ -884,7 +886,7 @@ def test_inference_mode(device: str) -> None:
     check_same(lambda p, x: p * x.clone(), torch.ones(3, requires_grad=True), torch.arange(3.0), device=device)
 
 
-def test_higher_derivatives(device: str) -> None:
+def test_second_derivatives_are_those_of_the_cpu(device: str) -> None:
     def second(x: Tensor) -> Tensor:
         (first,) = torch.autograd.grad((x.exp() * x.sin()).sum(), x, create_graph=True)
         return first
@@ -896,7 +898,7 @@ def test_higher_derivatives(device: str) -> None:
     assert torch.autograd.gradgradcheck(lambda x: x.exp() * x.sin(), there)
 
 
-def test_function_transforms(device: str) -> None:
+def test_function_transforms_give_the_values_of_the_cpu(device: str) -> None:
     def loss(w: Tensor, x: Tensor) -> Tensor:
         return ((x @ w).tanh() ** 2).sum()
 
@@ -912,7 +914,7 @@ def test_function_transforms(device: str) -> None:
     check_same(all_of_them, torch.randn(3), torch.randn(4, 2, 3), device=device)
 
 
-def test_checkpoint(device: str) -> None:
+def test_a_checkpointed_layer_has_the_same_gradients(device: str) -> None:
     layer = nn.Sequential(nn.Linear(4, 4), nn.Dropout(0.5), nn.ReLU())
 
     class Checkpointed(nn.Module):
@@ -926,7 +928,7 @@ def test_checkpoint(device: str) -> None:
     check_same(Checkpointed(), torch.randn(3, 4, requires_grad=True), device=device)
 
 
-def test_hooks_and_accumulation(device: str) -> None:
+def test_gradients_accumulate_and_hooks_see_them(device: str) -> None:
     seen = []
     x = torch.ones(2, device=device, requires_grad=True)
     x.register_hook(lambda grad: seen.append(grad.device.type))
@@ -940,7 +942,7 @@ def test_hooks_and_accumulation(device: str) -> None:
 # Copies of objects
 
 
-def test_deepcopy(device: str) -> None:
+def test_deepcopy_keeps_gradient_and_sharing(device: str) -> None:
     x = torch.arange(4.0, device=device, requires_grad=True)
     x.grad = torch.ones(4, device=device)
     y = copy.deepcopy(x)
@@ -957,7 +959,7 @@ def test_deepcopy(device: str) -> None:
     assert copy.copy(base).data_ptr() == base.data_ptr()
 
 
-def test_deepcopy_of_modules(device: str) -> None:
+def test_deepcopy_of_a_module_keeps_shared_tensors(device: str) -> None:
     first, second = nn.Linear(2, 2), nn.BatchNorm1d(2)
     model = nn.Sequential(first, second).to(device)
     first.bias = second.weight

@@ -1,6 +1,6 @@
-"""What torch.compile and torch.export predict of a result, its shape, strides and dtype, is what the device gives.
+"""Results have the shape, strides and dtype that torch.compile and torch.export predict.
 
-These are the operators that PyTorch leaves to each device by a name of its own; the others have their CPU kernels' layout.
+The tests cover operators with device-specific names, such as the fused attention. All others have the CPU's layout.
 """
 
 from collections.abc import Callable, Iterator
@@ -17,7 +17,7 @@ ops = torch.ops.aten
 
 
 def check_prediction(op: Callable[..., Any], *args: Any) -> Any:
-    """Compare what `op` returns with what it returns for fake tensors."""
+    """Compare the results of `op` with its results for fake tensors."""
     results = op(*args)
     with FakeTensorMode() as mode:
         predicted = op(*tree_map_only(Tensor, mode.from_tensor, args))
@@ -35,14 +35,14 @@ def check_prediction(op: Callable[..., Any], *args: Any) -> Any:
 
 
 def gradients_like(result: Tensor) -> Iterator[Tensor]:
-    """Yield gradients for a result that are laid out like it, otherwise, and expanded from one number."""
+    """Yield gradients for a result: with its layout, with another layout, and expanded from one number."""
     yield torch.randn_like(result)
     yield torch.randn_like(result.transpose(1, 2).contiguous()).transpose(1, 2)
     yield torch.ones((), dtype=result.dtype, device=result.device).expand(result.shape)
 
 
 def swapped(*shape: int) -> Tensor:
-    """Return a tensor whose heads lie behind the sequence in memory, as projections give them."""
+    """Return a tensor with the layout of a projection: in memory the heads are behind the sequence."""
     return torch.randn(shape).transpose(1, 2)
 
 
@@ -66,7 +66,9 @@ ATTENTIONS: dict[str, Callable[[], tuple[Tensor, ...]]] = {
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.bfloat16], ids=str)
 @pytest.mark.parametrize("inputs", ATTENTIONS.values(), ids=ATTENTIONS)
-def test_fused_attention(inputs: Callable[[], tuple[Tensor, ...]], dtype: torch.dtype, device: str) -> None:
+def test_fused_attention_has_the_predicted_layout(
+    inputs: Callable[[], tuple[Tensor, ...]], dtype: torch.dtype, device: str
+) -> None:
     q, k, v = (x.to(device, dtype) for x in inputs())
     if inputs is ATTENTIONS["expanded"]:
         q, k, v = q[:1].expand(q.shape), k[:, :1].expand(k.shape), v[:, :1].expand(v.shape)
@@ -93,7 +95,7 @@ CHANNELS_LAST = {2: torch.channels_last, 3: torch.channels_last_3d}
 @pytest.mark.parametrize("transposed", [False, True], ids=["plain", "transposed"])
 @pytest.mark.parametrize("dimensions", [1, 2, 3])
 @pytest.mark.parametrize("which", ["neither", "input", "weight", "both", "other strides"])
-def test_convolution(which: str, dimensions: int, transposed: bool, device: str) -> None:
+def test_a_convolution_has_the_predicted_layout(which: str, dimensions: int, transposed: bool, device: str) -> None:
     channels_last = CHANNELS_LAST.get(dimensions, torch.contiguous_format)
     length = [6] * dimensions
     x = torch.randn(2, 4, *length, device=device)
@@ -112,7 +114,7 @@ def test_convolution(which: str, dimensions: int, transposed: bool, device: str)
 
 
 @pytest.mark.parametrize("dimensions", [1, 2, 3])
-def test_convolution_of_nothing(dimensions: int, device: str) -> None:
+def test_a_convolution_of_an_empty_batch_has_the_predicted_layout(dimensions: int, device: str) -> None:
     x = torch.randn(0, 4, *[6] * dimensions, device=device)
     weight = torch.randn(8, 4, *[3] * dimensions, device=device)
     one, none = [1] * dimensions, [0] * dimensions

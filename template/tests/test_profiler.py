@@ -1,4 +1,4 @@
-"""Device times of PyTorch's profilers: right, or not there."""
+"""Device times of PyTorch's profilers: they are right, or missing."""
 
 from types import ModuleType
 
@@ -38,12 +38,12 @@ def check_device_times(device: str) -> None:
     assert device.upper() in profiler.key_averages().table()
 
 
-def test_device_times(device: str, capfd: pytest.CaptureFixture[str]) -> None:
+def test_operators_have_device_times(device: str, capfd: pytest.CaptureFixture[str]) -> None:
     check_device_times(device)
     assert "Exception in RecordFunction" not in capfd.readouterr().err
 
 
-def test_device_times_of_operators_that_run_by_copies(
+def test_operators_that_run_on_copies_have_device_times(
     device: str, device_module: ModuleType, capfd: pytest.CaptureFixture[str]
 ) -> None:
     with device_module.operators.fallback_policy("cpu"):
@@ -51,7 +51,7 @@ def test_device_times_of_operators_that_run_by_copies(
     assert "Exception in RecordFunction" not in capfd.readouterr().err
 
 
-def test_times_on_another_stream_and_device(
+def test_operators_on_another_stream_and_device_have_device_times(
     device: str, device_module: ModuleType, second_device: torch.device
 ) -> None:
     x = torch.ones(SIZE, SIZE, device=second_device)
@@ -83,7 +83,7 @@ def test_operators_of_a_capture_have_no_time(device: str) -> None:
     assert torch.equal(x, y)
 
 
-def test_times_that_nobody_takes_are_not_there(device: str) -> None:
+def test_a_profiler_without_a_plug_in_shows_no_device_times(device: str) -> None:
     """This profiler asks Kineto, which has no plug-in for the device."""
     x = torch.rand(SIZE, SIZE, device=device)
     with torch.profiler.profile(activities=[ProfilerActivity.CPU, ProfilerActivity.PrivateUse1]) as profiler:

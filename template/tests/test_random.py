@@ -1,4 +1,4 @@
-"""Random numbers: seeds govern the device, each device has a generator, and that of the CPU is left alone."""
+"""Random numbers: seeds repeat them, each device has a generator, and the CPU's generator does not change."""
 
 import copy
 import io
@@ -34,7 +34,9 @@ def draw(request: pytest.FixtureRequest) -> Callable[[str], torch.Tensor]:
     return DRAWS[request.param]
 
 
-def test_device_seed_governs(draw: Callable[[str], torch.Tensor], device: str, device_module: ModuleType) -> None:
+def test_the_seed_of_the_device_repeats_its_numbers(
+    draw: Callable[[str], torch.Tensor], device: str, device_module: ModuleType
+) -> None:
     device_module.manual_seed(7)
     first, second = draw(device).cpu(), draw(device).cpu()
     device_module.manual_seed(7)
@@ -44,7 +46,7 @@ def test_device_seed_governs(draw: Callable[[str], torch.Tensor], device: str, d
     assert not torch.equal(draw(device).cpu(), first)
 
 
-def test_global_seed_governs(draw: Callable[[str], torch.Tensor], device: str) -> None:
+def test_the_global_seed_repeats_numbers_of_the_device(draw: Callable[[str], torch.Tensor], device: str) -> None:
     torch.manual_seed(7)
     first = draw(device).cpu()
     torch.manual_seed(7)
@@ -66,7 +68,7 @@ def test_device_generator_is_not_touched_by_the_cpu(
     assert torch.equal(device_module.get_rng_state(), before)
 
 
-def test_distributions(device: str, device_module: ModuleType) -> None:
+def test_distributions_have_their_moments(device: str, device_module: ModuleType) -> None:
     device_module.manual_seed(0)
     n = 100_000
     uniform, normal = torch.rand(n, device=device).cpu(), torch.randn(n, device=device).cpu()
@@ -80,7 +82,7 @@ def test_distributions(device: str, device_module: ModuleType) -> None:
     torch.testing.assert_close(dropped[dropped != 0].unique(), torch.tensor([1 / 0.75]))
 
 
-def test_generator_object(device: str) -> None:
+def test_a_generator_repeats_with_its_state(device: str) -> None:
     generator = torch.Generator(device)
     assert generator.device == torch.device(device, 0)
     generator.manual_seed(3)
@@ -111,7 +113,7 @@ def test_generator_of_another_kind_is_refused(device: str) -> None:
         torch.randn(3, generator=torch.Generator(device))
 
 
-def test_state_can_be_saved(device: str, device_module: ModuleType) -> None:
+def test_a_saved_state_repeats_the_numbers(device: str, device_module: ModuleType) -> None:
     state = device_module.get_rng_state()
     assert (state.dtype, state.device.type) == (torch.uint8, "cpu")
     first = torch.randn(10, device=device).cpu()
@@ -136,7 +138,7 @@ def test_devices_draw_independently(device: str, device_module: ModuleType, seco
     assert device_module.initial_seed() == 5
 
 
-def test_states_of_all_devices(device: str, device_module: ModuleType) -> None:
+def test_the_states_of_all_devices_can_be_saved(device: str, device_module: ModuleType) -> None:
     states = device_module.get_rng_state_all()
     assert len(states) == device_module.device_count()
     first = torch.randn(4, device=device).cpu()
@@ -146,7 +148,7 @@ def test_states_of_all_devices(device: str, device_module: ModuleType) -> None:
         device_module.set_rng_state_all(states + states)
 
 
-def test_unpredictable_seeds(device: str, device_module: ModuleType) -> None:
+def test_seed_draws_a_new_seed_each_time(device: str, device_module: ModuleType) -> None:
     cpu = torch.get_rng_state()
     seeds = set()
     for _ in range(3):
@@ -159,7 +161,7 @@ def test_unpredictable_seeds(device: str, device_module: ModuleType) -> None:
     assert torch.equal(torch.get_rng_state(), cpu)
 
 
-def test_default_generators(device: str, device_module: ModuleType) -> None:
+def test_default_generators_govern_their_devices(device: str, device_module: ModuleType) -> None:
     generators = device_module.default_generators
     assert [g.device for g in generators] == [torch.device(device, i) for i in range(device_module.device_count())]
     generators[0].manual_seed(11)
@@ -171,7 +173,7 @@ def test_default_generators(device: str, device_module: ModuleType) -> None:
 
 @pytest.mark.parametrize("options", [{}, {"devices": [0]}], ids=["all", "one"])
 @pytest.mark.filterwarnings("ignore:.*available devices")
-def test_fork_rng(options: dict[str, list[int]], device: str) -> None:
+def test_fork_rng_restores_device_and_cpu(options: dict[str, list[int]], device: str) -> None:
     torch.manual_seed(1)
     expected = torch.randn(5, device=device).cpu(), torch.randn(5)
     torch.manual_seed(1)
@@ -210,7 +212,7 @@ def test_initialisation_of_modules_follows_the_seed(device: str) -> None:
     assert torch.equal(weight(), weight())
 
 
-def test_offset_is_refused(device: str) -> None:
+def test_the_offset_of_a_generator_is_refused(device: str) -> None:
     with pytest.raises((NotImplementedError, RuntimeError), match="offset"):
         torch.Generator(device).get_offset()
 
@@ -227,7 +229,7 @@ def test_offset_is_refused(device: str) -> None:
     ],
     ids=["copy", "deepcopy", "pickle", "pickle 2", "between processes", "save"],
 )
-def test_copies_of_a_generator(
+def test_a_copied_generator_draws_the_same_numbers(
     copied: Callable[[torch.Generator], torch.Generator], second_device: torch.device
 ) -> None:
     generator = torch.Generator(second_device).manual_seed(11)

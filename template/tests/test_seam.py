@@ -1,4 +1,4 @@
-"""The seam: csrc/device is the only folder that knows the SDK, so it is all that a port has to replace."""
+"""The seam: only csrc/device includes the SDK, so a port replaces only that folder."""
 
 import re
 from pathlib import Path
@@ -18,7 +18,7 @@ def sources(*folders: str) -> list[Path]:
 
 
 def sdk_headers() -> set[str]:
-    """Return the headers of the SDK as sources include them: of the emulated one, and those that Handles.h includes."""
+    """Return the include paths of the SDK's headers: those of the emulated SDK, and those that Handles.h includes."""
     folders = PROJECT.glob("third_party/*/include")
     emulated = {header.relative_to(folder).as_posix() for folder in folders for header in folder.rglob("*.h")}
     handles = INCLUDED.findall(Path(PROJECT, "csrc", "device", "Handles.h").read_text())

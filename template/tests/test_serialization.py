@@ -1,4 +1,4 @@
-"""Saving, loading, pickling and copying of what lives on the device."""
+"""Saving, loading, pickling and copying of device tensors and modules."""
 
 import copy
 import io
@@ -29,7 +29,7 @@ def test_tensors_come_back_where_they_were(dtype: torch.dtype, shape: tuple[int,
     assert torch.equal(back.cpu(), x)
 
 
-def test_second_device_is_remembered(second_device: torch.device) -> None:
+def test_a_file_remembers_the_second_device(second_device: torch.device) -> None:
     x = torch.arange(5.0)
     back = through_a_file(x.to(second_device))
     assert back.device == second_device
@@ -38,7 +38,7 @@ def test_second_device_is_remembered(second_device: torch.device) -> None:
 
 @pytest.mark.parametrize("saved_on", ["device", "cpu"])
 @pytest.mark.parametrize("form", ["str", "index", "torch.device", "dict", "function", "cpu"])
-def test_map_location(saved_on: str, form: str, device: str) -> None:
+def test_every_form_of_map_location_is_taken(saved_on: str, form: str, device: str) -> None:
     x = torch.randn(4, 4)
     where = {
         "str": device,
@@ -59,7 +59,7 @@ def test_map_location_to_another_device(device: str, second_device: torch.device
     assert through_a_file(x, map_location={f"{device}:0": str(second_device)}).device == second_device
 
 
-def test_missing_device_is_explained(device: str, device_module: ModuleType) -> None:
+def test_a_missing_device_is_an_error_that_names_map_location(device: str, device_module: ModuleType) -> None:
     with pytest.raises(RuntimeError, match="map_location"):
         through_a_file(torch.ones(2), map_location=f"{device}:{device_module.device_count()}")
 
@@ -79,7 +79,7 @@ def test_views_keep_sharing(device: str) -> None:
 
 
 @pytest.mark.parametrize("mmap", [True, False])
-def test_files_on_disk(mmap: bool, device: str, tmp_path: object) -> None:
+def test_a_state_dict_on_disk_comes_back(mmap: bool, device: str, tmp_path: object) -> None:
     model = nn.Sequential(nn.Linear(4, 8), nn.BatchNorm1d(8)).to(device)
     path = f"{tmp_path}/model.pt"
     torch.save(model.state_dict(), path)
@@ -113,7 +113,7 @@ def test_training_goes_on_from_a_checkpoint(device: str) -> None:
     assert torch.equal(other.weight.cpu(), model.weight.cpu())
 
 
-def test_parameters_and_gradients(device: str) -> None:
+def test_a_parameter_comes_back_as_a_parameter(device: str) -> None:
     parameter = nn.Parameter(torch.ones(3, device=device))
     back = through_a_file(parameter, weights_only=False)
     assert isinstance(back, nn.Parameter)
@@ -121,7 +121,7 @@ def test_parameters_and_gradients(device: str) -> None:
     assert back.device.type == device
 
 
-def test_pickle(device: str) -> None:
+def test_pickled_tensors_and_modules_come_back(device: str) -> None:
     x = torch.randn(5)
     back = pickle.loads(pickle.dumps(x.to(device)))
     assert back.device.type == device
@@ -130,7 +130,7 @@ def test_pickle(device: str) -> None:
     assert module.weight.device.type == device
 
 
-def test_deepcopy(device: str) -> None:
+def test_deepcopy_keeps_sharing(device: str) -> None:
     x = torch.arange(6.0, device=device).requires_grad_()
     a, b = copy.deepcopy([x, x])
     assert a is b
@@ -151,7 +151,7 @@ def test_generator_state_in_a_checkpoint(device: str, device_module: ModuleType)
     assert torch.equal(torch.randn(3, device=device).cpu(), first)
 
 
-def test_streams_and_numpy(device: str) -> None:
+def test_values_reach_numpy_through_the_cpu(device: str) -> None:
     x = torch.randn(3, device=device)
     assert torch.equal(torch.from_numpy(x.cpu().numpy()), x.cpu())
     with pytest.raises(TypeError, match="cpu"):

@@ -1,4 +1,4 @@
-"""Streams: which one is current, and that work on them keeps its order."""
+"""Streams: the current stream, and the order of work."""
 
 import threading
 import time
@@ -27,7 +27,7 @@ def test_classes_are_those_of_core(device_module: ModuleType) -> None:
 
 
 @pytest.mark.parametrize("as_context", ["stream", "StreamContext", "itself"])
-def test_context(as_context: str, device: str, device_module: ModuleType) -> None:
+def test_a_context_restores_the_stream(as_context: str, device: str, device_module: ModuleType) -> None:
     default = device_module.current_stream()
     outer, inner = torch.Stream(device), torch.Stream(device)
 
@@ -57,7 +57,7 @@ def test_stream_context_changes_the_device(device_module: ModuleType, second_dev
     assert device_module.current_stream(1) == before
 
 
-def test_set_stream(device: str, device_module: ModuleType) -> None:
+def test_set_stream_refuses_what_is_no_stream(device: str, device_module: ModuleType) -> None:
     before = device_module.current_stream()
     stream = torch.Stream(device)
     device_module.set_stream(stream)
@@ -71,7 +71,7 @@ def test_set_stream(device: str, device_module: ModuleType) -> None:
         device_module.stream(3)
 
 
-def test_streams_of_each_device(device_module: ModuleType, second_device: torch.device) -> None:
+def test_each_device_has_a_default_stream(device_module: ModuleType, second_device: torch.device) -> None:
     assert device_module.default_stream(0) != device_module.default_stream(1)
     assert device_module.default_stream(second_device).device == second_device
     with device_module.device(1):
@@ -79,7 +79,7 @@ def test_streams_of_each_device(device_module: ModuleType, second_device: torch.
         assert torch.Stream().device == second_device
 
 
-def test_order_within_a_stream(device: str) -> None:
+def test_work_of_a_stream_runs_in_order(device: str) -> None:
     stream = torch.Stream(device)
     with stream:
         x = torch.zeros(1000, device=device)
@@ -112,7 +112,7 @@ def test_wait_stream_orders_work(device: str, device_module: ModuleType) -> None
     torch.testing.assert_close(result.cpu(), expected + 1)
 
 
-def test_chain_over_many_streams(device: str, device_module: ModuleType) -> None:
+def test_work_keeps_its_order_over_many_streams(device: str, device_module: ModuleType) -> None:
     x = torch.zeros(1000, device=device)
     streams = [torch.Stream(device) for _ in range(8)]
     previous = device_module.current_stream()
@@ -126,7 +126,7 @@ def test_chain_over_many_streams(device: str, device_module: ModuleType) -> None
     assert torch.equal(x.cpu(), torch.full((1000,), float((pow(2, 64) - 1) % 1009)))
 
 
-def test_chain_over_devices(device: str, device_module: ModuleType, second_device: torch.device) -> None:
+def test_work_keeps_its_order_over_devices(device: str, device_module: ModuleType, second_device: torch.device) -> None:
     here = torch.ones(1000, device=device)
     there = torch.zeros(1000, device=second_device)
     a, b = torch.Stream(device), torch.Stream(second_device)
@@ -144,7 +144,7 @@ def test_chain_over_devices(device: str, device_module: ModuleType, second_devic
     assert torch.equal(there.cpu(), torch.full((1000,), 2.0**9))
 
 
-def test_query_after_synchronize(device: str) -> None:
+def test_a_synchronized_stream_is_idle(device: str) -> None:
     stream = torch.Stream(device)
     assert stream.query()
     with stream:
@@ -153,7 +153,7 @@ def test_query_after_synchronize(device: str) -> None:
     assert stream.query()
 
 
-def test_priorities_are_taken(device: str) -> None:
+def test_any_priority_is_accepted(device: str) -> None:
     x = torch.arange(10.0, device=device)
     torch.accelerator.synchronize()
     for priority in (-100, -1, 0, 1, 100):
@@ -163,7 +163,7 @@ def test_priorities_are_taken(device: str) -> None:
         assert total.item() == 45
 
 
-def test_external_stream(device: str, device_module: ModuleType) -> None:
+def test_an_external_stream_keeps_its_handle(device: str, device_module: ModuleType) -> None:
     owner = torch.Stream(device)
     handle = owner.native_handle
     stream = device_module.get_stream_from_external(handle, device)
@@ -200,7 +200,7 @@ def test_backward_runs_on_the_stream_of_forward(device: str, device_module: Modu
 
 
 @needs_queues
-def test_priority_is_served_first(device: str, device_module: ModuleType) -> None:
+def test_a_stream_of_higher_priority_runs_first(device: str, device_module: ModuleType) -> None:
     for priority in (-1, -2):
         low, high = torch.Stream(device), torch.Stream(device, priority=priority)
         others = [torch.Stream(device) for _ in range(8)]
@@ -311,7 +311,7 @@ BLOCKING_CALLS = {
 @needs_queues
 @pytest.mark.parametrize("name", BLOCKING_CALLS)
 def test_other_threads_go_on_while_one_waits(name: str, device: str) -> None:
-    """A call that waits must release the GIL, or nothing else in the process moves."""
+    """A call that waits must release the GIL. Otherwise it blocks every other thread."""
     stream = torch.Stream(device)
     event = torch.Event(device)
     ticks: list[float] = []

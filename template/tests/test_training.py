@@ -1,4 +1,4 @@
-"""Whole networks: they learn on the device what they learn on the CPU, step by step, in reduced precision too."""
+"""Trainings of whole networks have the losses of the CPU, step by step. In reduced precision they follow float32."""
 
 import gc
 from collections.abc import Callable
@@ -69,7 +69,7 @@ class Recurrent(nn.Module):
 
 
 def images() -> tuple[Tensor, Tensor]:
-    """Noise in which the brightest quadrant is the class."""
+    """Noise images; the class is the brightest quadrant."""
     classes = torch.arange(32) % 4
     pictures = torch.randn(32, 1, 8, 8) * 0.5
     for picture, which in zip(pictures, classes.tolist(), strict=True):
@@ -78,7 +78,7 @@ def images() -> tuple[Tensor, Tensor]:
 
 
 def tokens() -> tuple[Tensor, Tensor]:
-    """Sequences that count, in steps of 1 to 3 from anywhere, and the token that follows each."""
+    """Sequences that count in steps of 1 to 3 from a random start, and the token after each."""
     sequence = (torch.randint(0, 16, (16, 1)) + torch.randint(1, 4, (16, 1)) * torch.arange(13)) % 16
     return sequence[:, :-1], sequence[:, 1:].flatten()
 
@@ -123,7 +123,7 @@ def train(
 
 
 @pytest.mark.parametrize("task", TASKS)
-def test_training_is_the_cpus(task: str, device: str) -> None:
+def test_training_gives_the_losses_of_the_cpu(task: str, device: str) -> None:
     ours, model = train(task, device)
     theirs, reference = train(task, "cpu")
     torch.testing.assert_close(torch.tensor(ours), torch.tensor(theirs), rtol=0, atol=1e-4)
@@ -134,7 +134,7 @@ def test_training_is_the_cpus(task: str, device: str) -> None:
 
 @pytest.mark.parametrize("task", TASKS)
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16], ids=str)
-def test_training_in_reduced_precision(task: str, dtype: torch.dtype, device: str) -> None:
+def test_training_in_reduced_precision_follows_float32(task: str, dtype: torch.dtype, device: str) -> None:
     scaler = torch.amp.GradScaler(device, init_scale=2.0**12) if dtype == torch.float16 else None
     reduced, model = train(task, device, dtype, scaler)
     full, _ = train(task, device)
@@ -168,7 +168,7 @@ def test_memory_does_not_grow(device: str, device_module: ModuleType) -> None:
     assert used[2] == used[3] == used[4]
 
 
-def test_trained_on_the_device_used_on_the_host(device: str) -> None:
+def test_a_model_trained_on_the_device_works_on_the_cpu(device: str) -> None:
     _, model = train("convolutional", device, steps=5)
     pictures, _ = images()
     model.eval()

@@ -1,4 +1,4 @@
-"""Dtypes that accelerators take and PyTorch's CPU kernels lack: computed in the next wider dtype, and rounded."""
+"""If CUDA supports a dtype and the CPU kernel does not, the device computes in the wider dtype and rounds."""
 
 import warnings
 from collections.abc import Callable, Iterator
@@ -64,7 +64,7 @@ def operators(device_module: ModuleType) -> Iterator[ModuleType]:
 
 
 def close(actual: Tensor, expected: Tensor, rtol: float = 2e-3, atol: float = 2e-3) -> None:
-    """Compare what has the same dtype, some of which the CPU cannot compare."""
+    """Compare tensors of the same dtype, also of dtypes that the CPU cannot compare."""
     assert (actual.dtype, actual.shape) == (expected.dtype, expected.shape)
     actual = actual.cpu()
     if actual.dtype in (HALF, torch.bfloat16, C32):
@@ -76,7 +76,7 @@ def close(actual: Tensor, expected: Tensor, rtol: float = 2e-3, atol: float = 2e
 
 
 def rounded(expected: Any, dtype: torch.dtype) -> Any:
-    """Return what was computed in the wider dtype as a result of this dtype would be."""
+    """Round a result of the wider dtype to this dtype."""
     if not isinstance(expected, Tensor):
         return expected
     if dtype == C32 and expected.dtype == torch.float32:
@@ -90,7 +90,7 @@ def rounded(expected: Any, dtype: torch.dtype) -> Any:
 
 
 @pairs(accelerator_dtypes)
-def test_values(op: Any, dtype: torch.dtype, device: str) -> None:
+def test_values_are_those_of_the_wider_dtype(op: Any, dtype: torch.dtype, device: str) -> None:
     tolerance = {torch.bfloat16: 1.6e-2, C32: 1e-3}.get(dtype, 1e-3)
     if op.full_name.startswith(PARTS_ROUNDED):
         tolerance = 1e-1
@@ -106,7 +106,7 @@ def test_values(op: Any, dtype: torch.dtype, device: str) -> None:
 
 
 @pairs(accelerator_backward_dtypes, OVERFLOWING)
-def test_gradients(op: Any, dtype: torch.dtype, device: str) -> None:
+def test_gradients_are_those_of_the_wider_dtype(op: Any, dtype: torch.dtype, device: str) -> None:
     tolerance = 1e-1 if op.full_name.startswith(PARTS_ROUNDED) else 3e-2 if dtype == torch.bfloat16 else 1e-2
     for sample in samples(op, dtype, 4, wants_grad=True):
         actual = run(op, sample, device, wants_grad=True)
@@ -135,8 +135,8 @@ def test_dtype_is_that_of_the_meta_kernel(name: str, device: str) -> None:
 
 @pytest.mark.parametrize("policy", [EMULATE, "cpu"])
 @pytest.mark.parametrize("dtype", [torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64])
-def test_histc_of_integers(dtype: torch.dtype, policy: str, device: str, operators: ModuleType) -> None:
-    """A mixture of experts counts by it how many tokens go to each expert."""
+def test_histc_counts_integers(dtype: torch.dtype, policy: str, device: str, operators: ModuleType) -> None:
+    """A mixture of experts counts the tokens of each expert by histc of integers."""
     experts = torch.tensor([0, 3, 3, 1, 7, 7, 7, 2], dtype=dtype, device=device)
     with operators.fallback_policy(policy):
         for _ in range(2):
@@ -148,13 +148,13 @@ def test_histc_of_integers(dtype: torch.dtype, policy: str, device: str, operato
     assert out.tolist() == [2, 3, 0, 3]
 
 
-def test_counts_wrap_around(device: str) -> None:
+def test_counts_wrap_around_in_a_narrow_dtype(device: str) -> None:
     assert torch.histc(torch.zeros(300, dtype=torch.uint8, device=device), bins=1, min=0, max=1).tolist() == [300 - 256]
     assert torch.histc(torch.zeros(200, dtype=torch.int8, device=device), bins=1, min=0, max=1).tolist() == [200 - 256]
 
 
 @pytest.mark.parametrize("policy", [EMULATE, "cpu"])
-def test_pooling_in_half_precision(policy: str, device: str, operators: ModuleType) -> None:
+def test_pooling_in_half_precision_is_that_of_float32_rounded(policy: str, device: str, operators: ModuleType) -> None:
     x = torch.randn(2, 3, 6, 6, 6).half()
     with operators.fallback_policy(policy):
         ours = x.to(device).requires_grad_()
@@ -167,7 +167,7 @@ def test_pooling_in_half_precision(policy: str, device: str, operators: ModuleTy
 
 
 @pytest.mark.parametrize("dtype", [HALF, torch.bfloat16])
-def test_losses_in_half_precision(dtype: torch.dtype, device: str) -> None:
+def test_losses_in_half_precision_are_those_of_float32_rounded(dtype: torch.dtype, device: str) -> None:
     x, target = torch.randn(4, 5).to(dtype), torch.tensor([1, 0, 4, 2])
     ours, theirs = x.to(device).requires_grad_(), x.float().requires_grad_()
     loss = functional.multi_margin_loss(ours, target.to(device))
@@ -177,7 +177,7 @@ def test_losses_in_half_precision(dtype: torch.dtype, device: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["fft", "ifft", "rfft", "irfft", "hfft", "ihfft", "fft2", "irfftn"])
-def test_transforms_of_half_precision(name: str, device: str) -> None:
+def test_fourier_transforms_take_half_precision(name: str, device: str) -> None:
     function = getattr(torch.fft, name)
     for dtype in [HALF, C32]:
         if dtype == C32 and name in ("rfft", "ihfft"):
@@ -201,7 +201,7 @@ def test_transforms_refuse_what_cuda_refuses(device: str) -> None:
         torch.fft.fft(x.half(), out=torch.empty(0, dtype=HALF, device=device))
 
 
-def test_transform_has_a_gradient(device: str) -> None:
+def test_a_fourier_transform_in_half_precision_has_a_gradient(device: str) -> None:
     x = torch.randn(16).half()
     ours, theirs = x.to(device).requires_grad_(), x.float().requires_grad_()
     y, expected = torch.fft.rfft(ours).abs().sum(), torch.fft.rfft(theirs).abs().sum()
@@ -210,7 +210,7 @@ def test_transform_has_a_gradient(device: str) -> None:
 
 
 @pytest.mark.parametrize("dtype", [C32, C64, torch.complex128])
-def test_nansum_of_complex_numbers(dtype: torch.dtype, device: str) -> None:
+def test_nansum_of_complex_numbers_skips_nan(dtype: torch.dtype, device: str) -> None:
     nan = float("nan")
     x = torch.tensor([[1 + 2j, complex(nan, 1), 3], [complex(0, nan), 4j, 5]], dtype=torch.complex128).to(dtype)
     ours = x.to(device)
@@ -233,8 +233,8 @@ def complex_half(*shape: int) -> tuple[Tensor, Tensor]:
 
 
 @pytest.mark.parametrize("policy", [EMULATE, "cpu"])
-def test_direct_calls(policy: str, device: str, operators: ModuleType) -> None:
-    """Of operators that are emulated without boxing: results, in place, out."""
+def test_direct_calls_compute_in_the_wider_dtype(policy: str, device: str, operators: ModuleType) -> None:
+    """These operators are emulated without boxing: functional, in place, and with out."""
     x, x_wide = complex_half(4, 4)
     y, y_wide = complex_half(4, 4)
     with operators.fallback_policy(policy):
@@ -252,7 +252,7 @@ def test_direct_calls(policy: str, device: str, operators: ModuleType) -> None:
 
 
 @pytest.mark.parametrize("policy", [EMULATE, "cpu"])
-def test_lists(policy: str, device: str, operators: ModuleType) -> None:
+def test_lists_compute_in_the_wider_dtype(policy: str, device: str, operators: ModuleType) -> None:
     values = [complex_half(3), complex_half(2, 2)]
     with operators.fallback_policy(policy):
         ours = [x.to(device) for x, _ in values]
@@ -265,7 +265,7 @@ def test_lists(policy: str, device: str, operators: ModuleType) -> None:
 
 @pytest.mark.parametrize("policy", [EMULATE, "cpu"])
 def test_nothing_is_written_twice(policy: str, device: str, operators: ModuleType) -> None:
-    """Kernels that write a part of their result before they meet what they refuse."""
+    """These kernels write a part of the result before they reach the operand whose dtype they refuse."""
     x, x_wide = complex_half(3)
     real = torch.randn(3)
     with operators.fallback_policy(policy):
@@ -281,7 +281,7 @@ def test_nothing_is_written_twice(policy: str, device: str, operators: ModuleTyp
         close(ours, torch.addbmm(a_wide, b_wide, b_wide, beta=2).to(C32), 2e-2, 2e-2)
 
 
-def test_views_of_one_memory(device: str) -> None:
+def test_only_overlapping_views_of_one_memory_are_refused(device: str) -> None:
     x, x_wide = complex_half(8)
     ours = x.to(device)
     ours[:4].div_(ours[4:])
@@ -294,7 +294,7 @@ def test_views_of_one_memory(device: str) -> None:
             ours[:1].expand(4).div_(ours[4:])
 
 
-def test_lazy_conjugates_and_strides(device: str) -> None:
+def test_lazy_conjugates_and_strides_are_kept(device: str) -> None:
     x, x_wide = complex_half(4, 6)
     ours = x.to(device)
     close(ours.conj().sqrt(), x_wide.conj().sqrt().to(C32), 1e-2, 1e-2)
@@ -306,7 +306,7 @@ def test_lazy_conjugates_and_strides(device: str) -> None:
 
 
 @pytest.mark.parametrize("layout", [torch.sparse_coo, torch.sparse_csr])
-def test_sparse(layout: torch.layout, device: str) -> None:
+def test_sparse_tensors_compute_in_the_wider_dtype(layout: torch.layout, device: str) -> None:
     x, x_wide = complex_half(3, 4)
     ours = x_wide.to_sparse(layout=layout).to(C32).to(device)
     for _ in range(2):
@@ -314,7 +314,7 @@ def test_sparse(layout: torch.layout, device: str) -> None:
     close(ours.sum(), x_wide.sum().to(C32), 1e-2, 1e-2)
 
 
-def test_named_dtypes(device: str) -> None:
+def test_a_dtype_named_in_the_call_is_the_result_dtype(device: str) -> None:
     x = torch.randn(6)
     close(torch.cumsum(x.to(device), 0, dtype=C32), x.cumsum(0).to(C32), 1e-2, 1e-2)
     y, y_wide = complex_half(6)
@@ -323,7 +323,7 @@ def test_named_dtypes(device: str) -> None:
     assert torch.sum(y.to(device)).dtype == C32
 
 
-def test_factories(device: str) -> None:
+def test_factories_of_complex_half_have_values(device: str) -> None:
     assert torch.ones(3, dtype=C32, device=device).to(C64).tolist() == [1, 1, 1]
     assert torch.eye(2, dtype=C32, device=device).to(C64).tolist() == [[1, 0], [0, 1]]
     assert torch.linspace(0, 1, 3, dtype=C32, device=device).to(C64).tolist() == [0, 0.5, 1]
@@ -343,8 +343,8 @@ def test_mixed_dtypes_promote(device: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["div", "erfcx", "softmax", "clamp", "inv", "ctc_loss"])
-def test_what_no_dtype_helps_is_refused(name: str, device: str) -> None:
-    """In the kernel's own words, the first time and later."""
+def test_errors_that_no_dtype_avoids_keep_their_message(name: str, device: str) -> None:
+    """The first call and later calls raise the kernel's own message."""
     x = torch.ones(2, 2, device=device)
     calls: dict[str, tuple[Callable[[], Tensor], str]] = {
         "div": (lambda: torch.div(x.to(C32), x[0, 0].expand(3).to(C32)), "must match the size"),
@@ -381,7 +381,7 @@ def test_wrong_dtype_of_out_is_refused_each_time(device: str) -> None:
 
 @pytest.mark.parametrize("policy", [EMULATE, "cpu"])
 @pytest.mark.parametrize("name", ["div.Tensor", "logaddexp"], ids=["unboxed", "boxed"])
-def test_counts(name: str, policy: str, device: str, operators: ModuleType) -> None:
+def test_calls_in_a_wider_dtype_are_counted_apart(name: str, policy: str, device: str, operators: ModuleType) -> None:
     x = complex_half(4)[0].to(device)
     function = {"div.Tensor": torch.div, "logaddexp": torch.logaddexp}[name]
     y = torch.randn(4, device=device)
@@ -398,7 +398,7 @@ def test_counts(name: str, policy: str, device: str, operators: ModuleType) -> N
 
 
 def test_second_call_does_not_try_the_first_dtype(run_python: RunPython) -> None:
-    """In a process of its own, which has not met the operator. What its CPU kernel calls is what a profiler sees."""
+    """A new process has not called the operator yet. A profiler shows which operators its CPU kernel calls."""
     code = """
         import torch, warnings
         warnings.simplefilter("ignore")
@@ -414,7 +414,7 @@ def test_second_call_does_not_try_the_first_dtype(run_python: RunPython) -> None
     assert once > again == later > 0
 
 
-def test_many_threads(device: str) -> None:
+def test_threads_retry_independently(device: str) -> None:
     x, x_wide = complex_half(16)
     ours = x.to(device)
     expected = x_wide.tan().to(C32)
@@ -428,8 +428,8 @@ def test_many_threads(device: str) -> None:
 
 @pytest.mark.needs("graphs", "emulation")
 @pytest.mark.parametrize("warm", [False, True])
-def test_in_a_graph(warm: bool, device: str, operators: ModuleType) -> None:
-    """Whether a call has told before that it needs a wider dtype, or the first replay finds out."""
+def test_a_graph_records_calls_in_the_wider_dtype(warm: bool, device: str, operators: ModuleType) -> None:
+    """A warm operator is known to need the wider dtype; otherwise the first replay finds it out."""
     function = torch.Tensor.acos if warm else torch.Tensor.asin
     x, x_wide = complex_half(4)
     ours = x.to(device)

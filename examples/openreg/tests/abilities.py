@@ -1,4 +1,4 @@
-"""What a device may be without and still be right: ``@pytest.mark.needs("graphs")`` on a test.
+"""What a correct device may lack: ``@pytest.mark.needs("graphs")`` on a test.
 
 The names are those of ``torch.<device>.capabilities()`` and those below. A test that needs what the device lacks is skipped
 with the device's own sentence, or the one below. Everything else holds for every device.

@@ -1,4 +1,4 @@
-"""Run a function or a module on the device and on the CPU, and demand the same of both."""
+"""Run a function or a module on the device and on the CPU, and compare the results."""
 
 import copy
 from collections.abc import Callable
@@ -14,8 +14,8 @@ HALF = (torch.float16, torch.bfloat16)
 def check_same(function: Callable[..., Any], *args: Any, device: str, strides: bool = True, **tolerances: Any) -> None:
     """Compare what `function` returns for `args`, and all gradients, on `device` with the CPU's.
 
-    `args` may be nested; tensors in them are moved, and get a gradient if they want one. A module is compared with its
-    parameters' gradients and its buffers. Both runs start from one seed. `tolerances` go to assert_close.
+    `args` may be nested; tensors in them are moved, and get a gradient if they require one. For a module,
+    the gradients of its parameters and its buffers are compared too. Both runs start from one seed. `tolerances` go to assert_close.
     """
     actual = _run(function, args, device)
     expected = _run(function, args, "cpu")
@@ -30,7 +30,7 @@ def check_same(function: Callable[..., Any], *args: Any, device: str, strides: b
 
 
 def to_device(tree: Any, device: Any) -> Any:
-    """Return a copy of nested tensors on another device, which want a gradient where the originals do.
+    """Return a copy of nested tensors on another device, which require a gradient where the originals do.
 
     Meta tensors, which have nothing to copy, stay where they are.
     """
@@ -42,7 +42,7 @@ def to_device(tree: Any, device: Any) -> Any:
 
 
 def seed(device: str) -> None:
-    """Start random numbers over, on the host too. In a fraction of torch.manual_seed's time, which has other devices."""
+    """Seed this device and the host. torch.manual_seed takes many times as long, because it seeds all device types."""
     torch.default_generator.manual_seed(0)
     if device != "cpu":
         torch.get_device_module(device).default_generators[0].manual_seed(0)

@@ -1,4 +1,4 @@
-"""Hold one operator of PyTorch's database against the CPU, by the samples that PyTorch has for it."""
+"""Compare one operator of PyTorch's database with the CPU, on the samples of the database."""
 
 import copy
 from collections.abc import Iterable
@@ -47,7 +47,7 @@ OFF_CPU_ONLY = {
 
 
 def wider(dtype: torch.dtype) -> torch.dtype:
-    """Return the dtype that holds every number of this one, and in which the CPU computes what accelerators compute in this."""
+    """Return the wider dtype: it holds every number of this dtype, and the CPU has kernels for it."""
     if dtype == torch.complex32:
         return torch.complex64
     if dtype == torch.bool:
@@ -58,7 +58,7 @@ def wider(dtype: torch.dtype) -> torch.dtype:
 
 
 def on_accelerators(op: Any) -> Any:
-    """Return a copy of an entry with the dtypes that CUDA takes as well, whose function the CPU can be asked for all of them."""
+    """Return a copy of an entry that also lists CUDA's dtypes, with a function that works on the CPU for all of them."""
     op = copy.copy(op)
     op.dtypesIf = {**op.dtypesIf, "cpu": op.dtypes}
     op.dtypes, op.backward_dtypes = (
@@ -101,7 +101,7 @@ def accelerator_backward_dtypes(op: Any) -> set[torch.dtype]:
 
 
 def widened(tree: Any, dtype: torch.dtype) -> Any:
-    """Return nested arguments with copies in the wider dtype in the place of tensors of this dtype, and with its name."""
+    """Return nested arguments in which the wider dtype replaces this one: in tensors, and where the dtype is an argument."""
     if dtype == torch.complex32:
         narrow = {torch.complex32: torch.complex64, torch.float16: torch.float32}
     else:
@@ -137,7 +137,7 @@ def arguments_of(sample: Any) -> Arguments:
 
 
 def on(sample: Arguments, device: str, op: Any) -> Arguments:
-    """Return a copy of an operator's arguments on a device, but for those that it wants on the host."""
+    """Return a copy of an operator's arguments on a device. Arguments that the operator needs on the host stay there."""
     given, args, kwargs = place(sample, device)
     if op.is_factory_function:
         kwargs = {"device": device} | kwargs
@@ -145,7 +145,7 @@ def on(sample: Arguments, device: str, op: Any) -> Arguments:
 
 
 def place(arguments: Any, device: str) -> Any:
-    """Return a copy of nested arguments on a device: tensors, and what names the CPU."""
+    """Return a copy of nested arguments on a device: tensors move, and arguments that name the CPU name the device."""
 
     def name(x: Any) -> Any:
         return device if isinstance(x, torch.device) or (isinstance(x, str) and x == "cpu") else x

@@ -1,4 +1,4 @@
-"""What the other process runs in the tests with two processes. It must not need conftest, which needs the backend."""
+"""The functions that the second process of a test runs. This file must not import conftest, which needs the backend."""
 
 import os
 import signal
@@ -12,7 +12,7 @@ _kept: dict[str, Any] = {}
 
 
 def serve(package: str, connection: Connection) -> None:
-    """Answer requests, which name a function below and give its arguments, until None comes."""
+    """Answer requests until None arrives. A request names a function of this file and gives its arguments."""
     import_module(package)
     while (request := connection.recv()) is not None:
         name, args = request
@@ -91,7 +91,7 @@ def record(name: str, tensor: str, value: float) -> None:
 
 
 def wait_and_read(name: str, tensor: str) -> Any:
-    """Return the tensor as a stream sees it that has waited for the event."""
+    """Wait for the event on a stream, and return the tensor's values on that stream."""
     stream = torch.Stream(_kept[tensor].device)
     _kept[name].wait(stream)
     with stream:
@@ -115,14 +115,14 @@ def collect(device: str) -> None:
 
 
 def double(queue: Any, results: Any) -> None:
-    """The target of a process of its own: take a tensor from a queue, double it in place, and answer."""
+    """The target of a new process: take a tensor from a queue, double it in place, and answer."""
     x = queue.get()
     x.mul_(2)
     results.put(x.cpu().tolist())
 
 
 def double_each(*tensors: torch.Tensor) -> None:
-    """The target of a process of its own."""
+    """The target of a new process: double tensors in place."""
     for x in tensors:
         x.detach().mul_(2)
     torch.accelerator.synchronize()

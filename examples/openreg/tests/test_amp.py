@@ -181,7 +181,7 @@ def test_custom_functions_cast_their_inputs(device: str, device_module: ModuleTy
 
 @pytest.mark.parametrize("dtype", HALF)
 def test_custom_operators_cast_their_inputs(dtype: torch.dtype, device: str) -> None:
-    """``register_autocast``: inputs are cast once autocast is on for this device, whatever its own dtype."""
+    """``register_autocast`` casts inputs to its own dtype whenever autocast is on, whatever autocast's dtype."""
 
     @torch.library.custom_op("amp_tests::double", mutates_args=())
     def double(x: torch.Tensor) -> torch.Tensor:
@@ -218,7 +218,7 @@ def test_gradients_are_unscaled_in_one_operator(dtype: torch.dtype, value: float
 
 @pytest.mark.parametrize("skipped", [False, True])
 def test_fused_optimizers_unscale_their_gradients(skipped: bool, device: str) -> None:
-    """The scaler gives fused optimizers the scale and whether to skip, instead of unscaling and waiting to hear."""
+    """The scaler passes the scale and a flag for infinities to fused optimizers, so the host does not wait for the flag."""
     results = []
     for where in ("cpu", device):
         w = torch.ones(4, device=where, requires_grad=True)

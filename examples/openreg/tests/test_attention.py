@@ -1,4 +1,4 @@
-"""Attention where PyTorch has no data to look at, or wraps it: torch.compile, torch.export, torch.func, nested tensors."""
+"""Attention in traces, transforms and wrapped tensors: torch.compile, torch.export, torch.func, nested tensors."""
 
 import copy
 import warnings
@@ -211,7 +211,7 @@ def test_transforms_give_the_values_of_the_cpu(call: Callable[..., Any], device:
 
 
 def test_forward_and_second_derivatives_are_those_of_the_cpu(device: str) -> None:
-    """Of which the CPU's fused attention has none."""
+    """The CPU's fused attention has neither, so the math kernel gives the expected values."""
 
     def derivatives(q: Tensor, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
         forward = jvp(lambda q: attend(q, k, v), (q,), (q.cos(),))[1]

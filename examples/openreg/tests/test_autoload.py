@@ -1,4 +1,4 @@
-"""How the package gets loaded: by ``import torch``, by its own name, from any folder, not beside another backend."""
+"""How the package is loaded: by ``import torch``, by its own name, from any folder, and never beside another backend."""
 
 from pathlib import Path
 from types import ModuleType

@@ -1,4 +1,4 @@
-"""Optional capabilities: what the device says of them is true, and using one that is missing raises instead of going wrong."""
+"""Optional capabilities: ``capabilities()`` is right, and the use of a missing capability raises an error."""
 
 import inspect
 from multiprocessing.reduction import ForkingPickler

@@ -18,7 +18,7 @@ PAIRS = [pair for pair in product(PLACES, PLACES) if {"device", "other device"} 
 
 
 def put(x: Tensor, place: str) -> Tensor:
-    """Return `x`, with its strides and lazy bits, in memory of a kind. The whole storage moves."""
+    """Return `x` in memory of this kind. The whole storage moves; strides and lazy bits stay."""
     whole = x.untyped_storage()
     flat = torch.empty(0, dtype=x.dtype).set_(whole)
     if place == "pinned":

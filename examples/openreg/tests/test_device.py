@@ -317,7 +317,7 @@ while size > 0:
 
 @pytest.mark.parametrize("policy", [EMULATE, "error"])
 def test_process_exits_cleanly_after_backward(policy: str, run_python: RunPython) -> None:
-    """Threads of autograd hold Python objects when a pass has returned. Several rounds: it is a race."""
+    """Autograd's threads still hold Python objects when backward returns. This is a race, so the test runs several rounds."""
     for _ in range(4):
         done = run_python(f"""
 import torch

@@ -165,7 +165,7 @@ def test_index_leads_to_every_page() -> None:
 
 
 def test_porting_tags_stand_only_where_a_port_edits() -> None:
-    """Elsewhere the template's updates would meet the port's edits."""
+    """A tag in any other file would lead to edits that conflict with updates of the template."""
     edited = ("csrc/device/", "csrc/aten/native/", "cmake/DeviceLibrary.cmake")
     replaced = ("csrc/aten/Attention.cpp", "csrc/aten/Convolution.cpp", "csrc/aten/Copy.cpp")
     sources = [path for folder in ("csrc", "python", "cmake") for path in (PROJECT / folder).rglob("*")]

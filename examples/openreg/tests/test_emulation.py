@@ -1,4 +1,4 @@
-"""CPU kernels that run on device memory: whose memory it is, what comes back, and that the CPU does not notice."""
+"""CPU kernels that run on device memory: who owns the memory, which tensors return, and that CPU tensors stay as they are."""
 
 import gc
 from collections.abc import Callable, Iterator
@@ -19,7 +19,7 @@ MiB = 1 << 20
 
 @pytest.fixture(autouse=True)
 def _no_garbage_collection() -> Iterator[None]:
-    """What a test before this one left, in the cycles of its exceptions, shall not be freed while memory is counted."""
+    """Exceptions of earlier tests keep tensors in reference cycles. Freeing these would change the counts of memory."""
     gc.disable()
     yield
     gc.enable()
@@ -85,7 +85,7 @@ def test_scratch_memory_is_given_back(device: str, device_module: ModuleType) ->
 
 
 def empty_by_kernel(device: str, nbytes: int) -> Tensor:
-    """Return memory that a kernel of PyTorch's allocates on the device and does not write."""
+    """Return device memory that a CPU kernel of PyTorch allocates and does not write."""
     return torch._empty_affine_quantized([nbytes], scale=1.0, zero_point=0, dtype=torch.quint8, device=device)
 
 

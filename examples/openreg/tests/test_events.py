@@ -1,4 +1,4 @@
-"""Events: points in a stream that can be asked, awaited and timed."""
+"""Events: queries, waits and times."""
 
 import time
 from types import ModuleType
@@ -155,7 +155,7 @@ def test_query_is_truthful_while_work_runs(device: str) -> None:
 
 @needs_queues
 def test_the_timestamp_is_taken_by_the_device(device: str) -> None:
-    """An event is timed when the device passes it, not when the host submits it."""
+    """The timestamp is the time at which the device reaches the event, not the time of the call."""
     stream = torch.Stream(device)
     start, middle, end = (torch.Event(device, enable_timing=True) for _ in range(3))
     submitted = time.perf_counter()

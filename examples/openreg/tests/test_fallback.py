@@ -23,7 +23,7 @@ DEFAULT = "emulate" if has("emulation") else "cpu"
 
 @pytest.fixture
 def operators(device_module: ModuleType) -> Iterator[ModuleType]:
-    """The policies and counts of the device, from zero. What a test sets is taken back."""
+    """The module ``operators`` with its counts at zero. Policies that a test sets are reset after it."""
     with device_module.operators.fallback_policy(DEFAULT):
         device_module.operators.reset_fallback_counts()
         yield device_module.operators
@@ -32,13 +32,13 @@ def operators(device_module: ModuleType) -> Iterator[ModuleType]:
 
 @pytest.fixture
 def unary() -> Operator:
-    """An operator without a kernel of the device's own, of one tensor."""
+    """A unary operator without a native kernel."""
     return without_kernel(UNARY)[0]
 
 
 @pytest.fixture
 def binary() -> Operator:
-    """The same, of two."""
+    """A binary operator without a native kernel."""
     return without_kernel(BINARY)[0]
 
 
@@ -120,7 +120,7 @@ def test_host_tensors_do_not_mix(policy: str, operators: ModuleType, device: str
 
 @pytest.mark.parametrize("policy", [EMULATE, "cpu"])
 def test_running_statistics_reach_the_devices_memory(policy: str, operators: ModuleType, device: str) -> None:
-    """Batch normalisation writes them without a word in its schema."""
+    """Batch normalisation writes the running statistics although its schema does not declare it."""
     x = torch.randn(8, 3) + 2
     ours, theirs = nn.BatchNorm1d(3).to(device), nn.BatchNorm1d(3)
     with operators.fallback_policy(policy):
@@ -416,7 +416,7 @@ def test_emulation_is_refused_where_the_host_cannot_reach_device_memory(
     operators: ModuleType, run_python: RunPython
 ) -> None:
     if has("emulation"):
-        pytest.skip("the host can")
+        pytest.skip("the host reaches the memory of this device")
     before = operators.get_fallback_policy()
     with pytest.raises(ValueError, match="choose `cpu`"):
         operators.set_fallback_policy("emulate")
@@ -435,7 +435,7 @@ POLICIES = pytest.mark.parametrize("policy", [EMULATE, "cpu"])
 
 @POLICIES
 def test_the_rest_of_a_storage_stays_when_a_view_grows(policy: str, operators: ModuleType, device: str) -> None:
-    """An out argument that is a view, and too small, makes the storage larger."""
+    """An out argument that is a view and too small is resized, which enlarges the storage."""
     results = []
     for place in ("cpu", device):
         with operators.fallback_policy(policy), warnings.catch_warnings():
@@ -492,7 +492,7 @@ def test_streams_write_elements_that_lie_between_each_other(policy: str, operato
 
 @POLICIES
 def test_a_call_is_one_step_to_other_threads(policy: str, operators: ModuleType, device: str) -> None:
-    """One thread halves, another one doubles by a kernel of the device, on one stream: each step counts."""
+    """On one stream a thread halves by an emulated operator and another doubles by a native kernel. No step may be lost."""
     x = torch.full((100_000,), -1.0, device=device)
 
     def halve() -> None:

@@ -1,4 +1,4 @@
-"""What the emulated device offers for finding mistakes: injected failures, delays, lost devices, the launch log."""
+"""The emulated device helps to find mistakes: injected failures, delays, lost devices, the launch log."""
 
 import re
 from pathlib import Path
@@ -18,7 +18,7 @@ sdk = next(lib for lib in map(ctypes.CDLL, map(str, folder.iterdir())) if hasatt
 
 
 def c_prefix() -> str:
-    """Return what the names of the SDK's functions begin with."""
+    """Return the prefix of the SDK's functions."""
     for header in sorted(PROJECT.glob("third_party/*/include/*/*.h")):
         if found := re.search(r"\b(\w+)Malloc\(", header.read_text()):
             return found[1]
@@ -26,7 +26,7 @@ def c_prefix() -> str:
 
 
 def sdk_name() -> str:
-    """Return the name of the SDK, which is in the name of its library."""
+    """Return the name of the SDK, which its public header has too."""
     return next(PROJECT.glob("third_party/*/include/*/*.h")).parent.name
 
 

@@ -1,4 +1,4 @@
-"""Graphs: what torch.accelerator.Graph records is run by replay(), and by nothing else."""
+"""Graphs: a capture records work without running it, and each replay() runs the work."""
 
 import gc
 from collections.abc import Callable, Iterator
@@ -442,7 +442,7 @@ def test_wrong_operands_raise_at_the_capture(call: Callable[[], object], reason:
 
 
 def test_an_operator_without_meta_kernel_that_writes_in_place(device: str) -> None:
-    """Is recorded without a look at its operands."""
+    """The capture records such an operator without checking its operands."""
     library = torch.library.Library("graph_tests", "FRAGMENT")
     library.define("double_(Tensor(a!) x) -> Tensor(a!)")
     library.impl("double_", lambda x: x.mul_(2), "CPU")

@@ -162,7 +162,7 @@ DLManagedTensor._fields_ = [("tensor", DLTensor), ("context", ctypes.c_void_p), 
 
 
 class ForeignArray:
-    """What another library would hand over: floats in device memory, exported by DLPack."""
+    """An array of another library: floats in device memory, exported by DLPack."""
 
     def __init__(self, address: int, index: int, count: int, on_delete: Callable[[], None]) -> None:
         self._shape = (ctypes.c_int64 * 1)(count)

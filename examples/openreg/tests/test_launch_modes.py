@@ -1,4 +1,4 @@
-"""When work is done: queued, at once or before the call returns; and that the results never depend on it."""
+"""The launch mode decides whether work is pending when a call returns. The results do not depend on the mode."""
 
 import json
 from functools import cache

@@ -1,4 +1,4 @@
-"""The device module itself: the names users and PyTorch look for, its types, and the methods made for it."""
+"""The device module: the names that users and PyTorch look for, its types, and the methods of tensors and modules."""
 
 import ast
 import importlib

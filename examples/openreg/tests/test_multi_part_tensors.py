@@ -1,4 +1,4 @@
-"""Tensors that are more than one strided block of memory: sparse, quantized and nested ones, as on the CPU."""
+"""Sparse, quantized and nested tensors, which consist of several dense tensors, give the values of the CPU."""
 
 import io
 from collections.abc import Callable
@@ -36,7 +36,7 @@ def dense(x: Any) -> Any:
 
 
 def check(function: Callable[[str], Any], device: str) -> None:
-    """Hold what the function gives on the device against what it gives on the CPU: kind, layout and values."""
+    """Compare the function's result on the device with that on the CPU: kind, layout and values."""
     seed(device)
     actual = function(device)
     seed("cpu")

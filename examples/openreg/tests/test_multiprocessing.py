@@ -1,4 +1,4 @@
-"""Tensors between processes share memory; so one process sees what the other writes."""
+"""Tensors that are sent to another process share memory: each process sees the other's writes."""
 
 import gc
 import pickle
@@ -24,7 +24,7 @@ SPAWN = mp.get_context("spawn")
 
 
 class Peer:
-    """A process that runs the functions of `peer`."""
+    """A process that runs functions of peer.py."""
 
     def __init__(self) -> None:
         self.connection, other = SPAWN.Pipe()

@@ -1,4 +1,4 @@
-"""The device's own kernels, one section for each style of registration."""
+"""The native kernels, one section for each style of registration."""
 
 import importlib
 import math

@@ -1,4 +1,4 @@
-"""How each operator is said to run: compared with its registration and with what calls do."""
+"""``coverage()`` says how each operator runs; it must agree with the registration and with calls."""
 
 import re
 from collections.abc import Callable, Iterator

@@ -22,7 +22,7 @@ DATA = re.compile(r'<script type="application/json" id="data">(.*?)</script>', r
 
 @pytest.fixture(scope="module")
 def operators() -> Iterator[ModuleType]:
-    """The functions of the device, after some calls, which stay the only ones."""
+    """The module ``operators`` after some calls of emulated operators."""
     operators: ModuleType = MODULE.operators
     with operators.fallback_policy("emulate"):
         x = torch.rand(2, 3, device=DEVICE)
@@ -135,7 +135,7 @@ HOSTILE = "aten::</script><script>document.title='broken'</script><b title=\"'&a
 
 @pytest.fixture
 def hostile(operators: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Makes names that no operator has part of the report."""
+    """Adds names with markup and quotes to the report."""
     real, used = operators.coverage, operators.usage()
     tensor = {"argument": "<i>self</i>", "dtype": torch.float32, "shape": (2,)}
     monkeypatch.setattr(REPORT, "coverage", lambda: {**real(), HOSTILE: {"state": "none", "reason": "<img src=x>"}})
@@ -174,7 +174,7 @@ FLAGS = (
 
 
 def missing(what: str) -> None:
-    """Skips, or fails where a browser is required."""
+    """Skips the test, or fails it if a browser is required."""
     if os.environ.get("REQUIRE_BROWSER") == "1":
         pytest.fail(f"{what}, and REQUIRE_BROWSER=1 is set")
     pytest.skip(what)
@@ -201,7 +201,7 @@ def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
 
 
 class Page:
-    """The report in the browser, as a user sees and handles it."""
+    """The report in a browser, with the actions of a user."""
 
     def __init__(self, browser: Any, path: Path) -> None:
         self.browser = browser
@@ -336,7 +336,7 @@ def test_the_page_filters_by_name_and_state(page: Page, operators: ModuleType) -
 
 
 def test_the_page_has_headings_and_named_controls(page: Page) -> None:
-    """A real table with headings, and a name for each control."""
+    """Assistive technology needs a table with headings, and a name for each control."""
     assert page.find("html").get_attribute("lang") == "en"
     assert "sort" in page.find("caption").get_attribute("textContent")
     assert {cell.get_attribute("scope") for cell in page.browser.find_elements("css selector", "thead th")} == {"col"}
@@ -347,7 +347,7 @@ def test_the_page_has_headings_and_named_controls(page: Page) -> None:
 
 
 def brightness(color: str) -> float:
-    """Of a color that the browser tells, such as ``rgb(23, 28, 35)``: the relative luminance, from 0 to 1."""
+    """Returns the relative luminance, from 0 to 1, of a color in the browser's form, such as ``rgb(23, 28, 35)``."""
     parts = [int(part) / 255 for part in re.findall(r"\d+", color)[:3]]
     linear = [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts]
     return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]

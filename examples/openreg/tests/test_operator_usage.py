@@ -1,4 +1,4 @@
-"""What is kept of the calls of operators without a kernel: how many, how long they took, and what they were given."""
+"""``usage()`` of operators without a native kernel: the number of calls, their time, and the operands of the first call."""
 
 import threading
 import time
@@ -152,7 +152,7 @@ def test_some_of_many_calls_are_timed(name: str, operators: ModuleType, device: 
 
 
 def test_the_first_calls_and_some_later_ones_are_timed(operators: ModuleType, device: str, define: Define) -> None:
-    """The first ones, then some without a rhythm, which could be that of a program."""
+    """Later calls are chosen at irregular distances, because a regular distance could match a period of the program."""
     name = "usage_tests::watched"
     counted: list[int] = []
 
@@ -177,7 +177,7 @@ def test_the_first_calls_and_some_later_ones_are_timed(operators: ModuleType, de
 
 def test_calls_on_the_host_are_all_timed(operators: ModuleType, device: str) -> None:
     if operators.coverage()["aten::linalg_eig"]["state"] != "cpu":
-        pytest.skip("linalg_eig does not run on the host by now")
+        pytest.skip("linalg_eig does not run on the host on this device")
     x = torch.eye(2, device=device)
     operators.reset_fallback_counts()
     for _ in range(40):

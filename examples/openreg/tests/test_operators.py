@@ -1,4 +1,4 @@
-"""What PyTorch promises of tensors on any device, compared with the CPU: factories, views, indices, out=, autograd."""
+"""PyTorch's guarantees for tensors on any device, compared with the CPU: factories, views, indices, out=, autograd."""
 
 import copy
 import re
@@ -43,7 +43,7 @@ def x(device: str) -> Tensor:
 
 
 def same(actual: Tensor, expected: Tensor) -> None:
-    """Demand the values, the shape and the dtype of a CPU tensor, of one that is not on the CPU."""
+    """Check that a device tensor has the values, the shape and the dtype of a CPU tensor."""
     assert actual.device.type != "cpu"
     torch.testing.assert_close(actual.cpu(), expected, rtol=0, atol=0, equal_nan=True)
 
@@ -405,7 +405,7 @@ def test_swap_tensors_exchanges_the_content(device: str) -> None:
 
 
 def printed(tensor: Tensor) -> str:
-    """Return what print shows, without the device and the line breaks that the length of its name makes."""
+    """Return the printed text without the device's name, and without the line breaks, which depend on its length."""
     return " ".join(re.sub(r",\s*device='\w+:\d+'", "", repr(tensor)).split())
 
 

@@ -1,4 +1,4 @@
-"""Modules that move between the host and the device keep their parameters: the same objects, with all that belongs to them."""
+"""Modules that move between the host and the device keep their parameter objects, with gradients, hooks and attributes."""
 
 from collections.abc import Callable
 from typing import Any
@@ -120,7 +120,7 @@ def test_data_is_assigned_across_devices(source: str, device: str) -> None:
 
 
 def test_tensors_of_another_kind_are_no_data(device: str) -> None:
-    """As on PyTorch's own devices: the layouts are not compatible."""
+    """PyTorch refuses this on every device, because the layouts are not compatible."""
     sparse: Any = torch.ones(3, device=device).to_sparse()
     with pytest.raises(RuntimeError, match="incompatible tensor type"):
         torch.ones(3).data = sparse

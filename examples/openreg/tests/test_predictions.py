@@ -1,6 +1,6 @@
-"""What torch.compile and torch.export predict of a result, its shape, strides and dtype, is what the device gives.
+"""Results have the shape, strides and dtype that torch.compile and torch.export predict.
 
-These are the operators that PyTorch leaves to each device by a name of its own; the others have their CPU kernels' layout.
+The tests cover operators with device-specific names, such as the fused attention. All others have the CPU's layout.
 """
 
 from collections.abc import Callable, Iterator
@@ -17,7 +17,7 @@ ops = torch.ops.aten
 
 
 def check_prediction(op: Callable[..., Any], *args: Any) -> Any:
-    """Compare what `op` returns with what it returns for fake tensors."""
+    """Compare the results of `op` with its results for fake tensors."""
     results = op(*args)
     with FakeTensorMode() as mode:
         predicted = op(*tree_map_only(Tensor, mode.from_tensor, args))
@@ -35,14 +35,14 @@ def check_prediction(op: Callable[..., Any], *args: Any) -> Any:
 
 
 def gradients_like(result: Tensor) -> Iterator[Tensor]:
-    """Yield gradients for a result that are laid out like it, otherwise, and expanded from one number."""
+    """Yield gradients for a result: with its layout, with another layout, and expanded from one number."""
     yield torch.randn_like(result)
     yield torch.randn_like(result.transpose(1, 2).contiguous()).transpose(1, 2)
     yield torch.ones((), dtype=result.dtype, device=result.device).expand(result.shape)
 
 
 def swapped(*shape: int) -> Tensor:
-    """Return a tensor whose heads lie behind the sequence in memory, as projections give them."""
+    """Return a tensor with the layout of a projection: in memory the heads are behind the sequence."""
     return torch.randn(shape).transpose(1, 2)
 
 

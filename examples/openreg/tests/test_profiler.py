@@ -1,4 +1,4 @@
-"""Device times of PyTorch's profilers: right, or not there."""
+"""Device times of PyTorch's profilers: they are right, or missing."""
 
 from types import ModuleType
 

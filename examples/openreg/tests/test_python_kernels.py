@@ -1,4 +1,4 @@
-"""Operators of a program whose only kernel is a Python function for the CPU: what it may keep, make and wait for."""
+"""Operators whose only kernel is a Python function for the CPU: the kernel may keep operands, make tensors and wait."""
 
 import gc
 import warnings
@@ -14,7 +14,7 @@ POLICIES = pytest.mark.parametrize("policy", [EMULATE, "cpu"])
 
 
 def overwrite_free_memory(device: str, numel: int) -> None:
-    """Take the free blocks of about this size, and write into them."""
+    """Allocate the free blocks of about this size, and overwrite them."""
     taken = [torch.full((numel,), -1.0, device=device) for _ in range(64)]
     torch.accelerator.synchronize()
     del taken
@@ -109,7 +109,7 @@ def test_a_kept_tensor_is_a_later_result(policy: str, define: Define, device: st
 
 @POLICIES
 def test_half_precision_weights_of_quantized_modules(policy: str, device: str, device_module: ModuleType) -> None:
-    """The packed weight keeps the tensor that it was made of."""
+    """The packed weight keeps the tensor from which it was made."""
     torch.manual_seed(0)
     model = nn.Sequential(nn.Linear(8, 16), nn.ReLU(), nn.Linear(16, 4)).eval()
     x = torch.randn(5, 8)

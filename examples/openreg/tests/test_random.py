@@ -1,4 +1,4 @@
-"""Random numbers: seeds govern the device, each device has a generator, and that of the CPU is left alone."""
+"""Random numbers: seeds repeat them, each device has a generator, and the CPU's generator does not change."""
 
 import copy
 import io

@@ -1,4 +1,4 @@
-"""Saving, loading, pickling and copying of what lives on the device."""
+"""Saving, loading, pickling and copying of device tensors and modules."""
 
 import copy
 import io

@@ -1,4 +1,4 @@
-"""Streams: which one is current, and that work on them keeps its order."""
+"""Streams: the current stream, and the order of work."""
 
 import threading
 import time
@@ -311,7 +311,7 @@ BLOCKING_CALLS = {
 @needs_queues
 @pytest.mark.parametrize("name", BLOCKING_CALLS)
 def test_other_threads_go_on_while_one_waits(name: str, device: str) -> None:
-    """A call that waits must release the GIL, or nothing else in the process moves."""
+    """A call that waits must release the GIL. Otherwise it blocks every other thread."""
     stream = torch.Stream(device)
     event = torch.Event(device)
     ticks: list[float] = []

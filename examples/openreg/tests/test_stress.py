@@ -1,6 +1,6 @@
-"""Many threads with streams, events and short-lived tensors at once. Every value is checked, and nothing stays behind.
+"""Many threads with streams, events and short-lived tensors at once. The tests check every value, and that no memory leaks.
 
-What the threads do is drawn from seeds; how they interleave is not, so a failure may need several runs to come back.
+Seeds determine the actions of each thread, but not their order, so it may take several runs to repeat a failure.
 """
 
 import gc
@@ -23,7 +23,7 @@ SIZES = (1, 7, 130, 1000, 20_000, 300_000)
 
 
 class Worker(threading.Thread):
-    """One thread with streams of its own and tensors, each of which holds one number in all places."""
+    """A thread with its own streams and tensors. All elements of a tensor hold the same number."""
 
     def __init__(self, seed: int, shared: list[torch.Stream], until: float) -> None:
         super().__init__()
@@ -58,7 +58,7 @@ class Worker(threading.Thread):
             self.drop()
 
     def take(self) -> tuple[Tensor, float, torch.Stream]:
-        """Take out a tensor, and choose a stream of its device that may go on with it."""
+        """Remove a tensor from the list, and choose a stream of its device for the next operator."""
         if not self.tensors:
             self.create()
         tensor, value, last = self.tensors.pop(self.random.randrange(len(self.tensors)))
@@ -151,7 +151,7 @@ def run_workers(seed: int) -> list[Worker]:
 
 @pytest.fixture
 def nothing_stays(device_module: ModuleType) -> Iterator[None]:
-    """Memory must be back where it was once everything is freed."""
+    """After the test, all its memory must be free again."""
 
     def state() -> list[tuple[int, ...]]:
         gc.collect()
@@ -179,7 +179,7 @@ def test_threads_streams_events_and_memory(seed: int, nothing_stays: None) -> No
 
 
 def test_tensors_passed_between_threads(device: str, nothing_stays: None) -> None:
-    """Memory is allocated by one thread and freed by another, while work on it is still queued."""
+    """One thread allocates memory and another frees it while work on it is still queued."""
     import queue
 
     handed: queue.SimpleQueue[Tensor | None] = queue.SimpleQueue()
@@ -208,7 +208,7 @@ def resident_bytes() -> int:
     return int(fields[1]) * 4096
 
 
-@pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="this platform does not tell the resident size")
+@pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="this platform does not report the resident size")
 def test_nothing_leaks_on_the_host(device: str, nothing_stays: None) -> None:
     def use() -> None:
         for _ in range(500):

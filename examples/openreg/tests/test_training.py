@@ -1,4 +1,4 @@
-"""Whole networks: they learn on the device what they learn on the CPU, step by step, in reduced precision too."""
+"""Trainings of whole networks have the losses of the CPU, step by step. In reduced precision they follow float32."""
 
 import gc
 from collections.abc import Callable
@@ -69,7 +69,7 @@ class Recurrent(nn.Module):
 
 
 def images() -> tuple[Tensor, Tensor]:
-    """Noise in which the brightest quadrant is the class."""
+    """Noise images; the class is the brightest quadrant."""
     classes = torch.arange(32) % 4
     pictures = torch.randn(32, 1, 8, 8) * 0.5
     for picture, which in zip(pictures, classes.tolist(), strict=True):
@@ -78,7 +78,7 @@ def images() -> tuple[Tensor, Tensor]:
 
 
 def tokens() -> tuple[Tensor, Tensor]:
-    """Sequences that count, in steps of 1 to 3 from anywhere, and the token that follows each."""
+    """Sequences that count in steps of 1 to 3 from a random start, and the token after each."""
     sequence = (torch.randint(0, 16, (16, 1)) + torch.randint(1, 4, (16, 1)) * torch.arange(13)) % 16
     return sequence[:, :-1], sequence[:, 1:].flatten()
 

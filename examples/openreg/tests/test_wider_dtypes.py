@@ -1,4 +1,4 @@
-"""Dtypes that accelerators take and PyTorch's CPU kernels lack: computed in the next wider dtype, and rounded."""
+"""If CUDA supports a dtype and the CPU kernel does not, the device computes in the wider dtype and rounds."""
 
 import warnings
 from collections.abc import Callable, Iterator
@@ -64,7 +64,7 @@ def operators(device_module: ModuleType) -> Iterator[ModuleType]:
 
 
 def close(actual: Tensor, expected: Tensor, rtol: float = 2e-3, atol: float = 2e-3) -> None:
-    """Compare what has the same dtype, some of which the CPU cannot compare."""
+    """Compare tensors of the same dtype, also of dtypes that the CPU cannot compare."""
     assert (actual.dtype, actual.shape) == (expected.dtype, expected.shape)
     actual = actual.cpu()
     if actual.dtype in (HALF, torch.bfloat16, C32):
@@ -76,7 +76,7 @@ def close(actual: Tensor, expected: Tensor, rtol: float = 2e-3, atol: float = 2e
 
 
 def rounded(expected: Any, dtype: torch.dtype) -> Any:
-    """Return what was computed in the wider dtype as a result of this dtype would be."""
+    """Round a result of the wider dtype to this dtype."""
     if not isinstance(expected, Tensor):
         return expected
     if dtype == C32 and expected.dtype == torch.float32:
@@ -136,7 +136,7 @@ def test_dtype_is_that_of_the_meta_kernel(name: str, device: str) -> None:
 @pytest.mark.parametrize("policy", [EMULATE, "cpu"])
 @pytest.mark.parametrize("dtype", [torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64])
 def test_histc_counts_integers(dtype: torch.dtype, policy: str, device: str, operators: ModuleType) -> None:
-    """A mixture of experts counts by it how many tokens go to each expert."""
+    """A mixture of experts counts the tokens of each expert by histc of integers."""
     experts = torch.tensor([0, 3, 3, 1, 7, 7, 7, 2], dtype=dtype, device=device)
     with operators.fallback_policy(policy):
         for _ in range(2):
@@ -234,7 +234,7 @@ def complex_half(*shape: int) -> tuple[Tensor, Tensor]:
 
 @pytest.mark.parametrize("policy", [EMULATE, "cpu"])
 def test_direct_calls_compute_in_the_wider_dtype(policy: str, device: str, operators: ModuleType) -> None:
-    """Of operators that are emulated without boxing: results, in place, out."""
+    """These operators are emulated without boxing: functional, in place, and with out."""
     x, x_wide = complex_half(4, 4)
     y, y_wide = complex_half(4, 4)
     with operators.fallback_policy(policy):
@@ -265,7 +265,7 @@ def test_lists_compute_in_the_wider_dtype(policy: str, device: str, operators: M
 
 @pytest.mark.parametrize("policy", [EMULATE, "cpu"])
 def test_nothing_is_written_twice(policy: str, device: str, operators: ModuleType) -> None:
-    """Kernels that write a part of their result before they meet what they refuse."""
+    """These kernels write a part of the result before they reach the operand whose dtype they refuse."""
     x, x_wide = complex_half(3)
     real = torch.randn(3)
     with operators.fallback_policy(policy):
@@ -344,7 +344,7 @@ def test_mixed_dtypes_promote(device: str) -> None:
 
 @pytest.mark.parametrize("name", ["div", "erfcx", "softmax", "clamp", "inv", "ctc_loss"])
 def test_errors_that_no_dtype_avoids_keep_their_message(name: str, device: str) -> None:
-    """In the kernel's own words, the first time and later."""
+    """The first call and later calls raise the kernel's own message."""
     x = torch.ones(2, 2, device=device)
     calls: dict[str, tuple[Callable[[], Tensor], str]] = {
         "div": (lambda: torch.div(x.to(C32), x[0, 0].expand(3).to(C32)), "must match the size"),
@@ -398,7 +398,7 @@ def test_calls_in_a_wider_dtype_are_counted_apart(name: str, policy: str, device
 
 
 def test_second_call_does_not_try_the_first_dtype(run_python: RunPython) -> None:
-    """In a process of its own, which has not met the operator. What its CPU kernel calls is what a profiler sees."""
+    """A new process has not called the operator yet. A profiler shows which operators its CPU kernel calls."""
     code = """
         import torch, warnings
         warnings.simplefilter("ignore")
@@ -429,7 +429,7 @@ def test_threads_retry_independently(device: str) -> None:
 @pytest.mark.needs("graphs", "emulation")
 @pytest.mark.parametrize("warm", [False, True])
 def test_a_graph_records_calls_in_the_wider_dtype(warm: bool, device: str, operators: ModuleType) -> None:
-    """Whether a call has told before that it needs a wider dtype, or the first replay finds out."""
+    """A warm operator is known to need the wider dtype; otherwise the first replay finds it out."""
     function = torch.Tensor.acos if warm else torch.Tensor.asin
     x, x_wide = complex_half(4)
     ours = x.to(device)

@@ -1,4 +1,4 @@
-"""Operators that the device has no kernel of its own for yet: tests of policies and counts take what is left of them."""
+"""Operators without a native kernel. Tests of policies and counts use those that a port has not written yet."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ BINARY = ("mul.Tensor", "sub.Tensor", "maximum", "hypot", "atan2", "logaddexp", 
 
 @dataclass(frozen=True)
 class Operator:
-    """An overload, such as ``aten::mul.Tensor``. Called, it is the function of ``torch`` that ends there."""
+    """An overload, such as ``aten::mul.Tensor``. A call of the object calls the function of ``torch`` that runs the overload."""
 
     name: str
 
@@ -38,10 +38,10 @@ def without_kernel(candidates: Sequence[str], count: int = 1) -> list[Operator]:
     """Return the first of `candidates` that run by the policy for operators without a kernel; skip if there are too few."""
     found = [f"aten::{name}" for name in candidates if not has_own_kernel(f"aten::{name}")]
     if len(found) < count:
-        pytest.skip(f"this needs {count} of these without a kernel of the device's own: {', '.join(candidates)}")
+        pytest.skip(f"this test needs {count} operators without a native kernel of these: {', '.join(candidates)}")
     return [Operator(name) for name in found[:count]]
 
 
 def left_over(cases: Sequence[tuple[str, Callable[[], object]]]) -> list[tuple[str, Callable[[], object]]]:
-    """Return those pairs of an operator and a call of it whose operator has no kernel of the device's own."""
+    """Return the pairs of an operator and a call whose operator has no native kernel."""
     return [(name, call) for name, call in cases if not has_own_kernel(name)]
