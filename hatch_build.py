@@ -1,7 +1,7 @@
-"""Gives the wheel the template's versions, so that projects can be updated from an installed package, without network.
+"""Adds the template's versions to the wheel, so that an installed package updates projects without a network.
 
-They are a git bundle: the history of the checkout that the wheel is built from, which git and copier read as they read
-a repository. A build that cannot say which commit it is made from goes without, and says so.
+The versions are a git bundle of the checkout's history. git and copier read it like a repository. If a build cannot
+determine its commit, it adds no bundle and prints the reason.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ INSIDE = {"wheel": "torch_backend/bundled/", "sdist": "versions/"}
 
 
 class VersionsHook(BuildHookInterface[Any]):
-    """Writes the bundle and the file that says which of its commits lies beside it."""
+    """Writes the bundle, and the file that names the commit of the packaged template."""
 
     scratch: tempfile.TemporaryDirectory[str] | None = None
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
-        """Adds both to what is packaged; an editable install has the checkout itself."""
+        """Adds both files to the package. An editable install uses the checkout instead."""
         if version == "editable":
             return
         root = Path(self.root)
@@ -42,20 +42,20 @@ class VersionsHook(BuildHookInterface[Any]):
             build_data["force_include"][str(folder / name)] = INSIDE[self.target_name] + name
 
     def finalize(self, version: str, build_data: dict[str, Any], artifact_path: str) -> None:
-        """Removes what was made for the archive."""
+        """Removes the files that were made for the archive."""
         if self.scratch:
             self.scratch.cleanup()
 
 
 def write_versions(root: Path, folder: Path) -> str:
-    """Writes the bundle and what it is made from.
+    """Writes the bundle, and a file with its commit and address.
 
     Args:
         root: the checkout.
-        folder: where both files go.
+        folder: the folder of both files.
 
     Returns:
-        Why there are none; empty if they were written.
+        The reason why they were not written; else empty.
     """
     if git(root, "rev-parse", "--show-prefix") != "":
         return f"{root} is not the top of a git checkout"
@@ -79,7 +79,7 @@ def write_versions(root: Path, folder: Path) -> str:
 
 
 def public_address(remote: str | None) -> str | None:
-    """The address of a repository without a user's name and password in it; None if it is not on the network."""
+    """Returns the address of a repository without user name and password; None if it is not a network address."""
     if remote is None:
         return None
     if match := re.fullmatch(r"(https?://)(?:[^/@]*@)?([^?#]+)", remote):
@@ -88,7 +88,7 @@ def public_address(remote: str | None) -> str | None:
 
 
 def git(root: Path, *arguments: str) -> str | None:
-    """The output of a git command in a folder; None if it fails, or there is no git."""
+    """Returns the output of a git command in a folder; None if it fails or git is missing."""
     environment = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
     try:
         done = subprocess.run(

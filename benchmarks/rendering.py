@@ -1,6 +1,6 @@
-"""How long a user waits for a new project: `torch-backend new`, and plain `copier copy` of the same template.
+"""Measures the time of a new project: `torch-backend new`, and plain `copier copy` of the same template.
 
-What copier takes for a template with as many empty files is the least that either can take.
+For comparison it measures copier with a template of as many empty files, which is the least time for both.
 Run it with the interpreter of `.venv`, on a machine that does nothing else: `.venv/bin/python benchmarks/rendering.py`.
 """
 
@@ -21,7 +21,7 @@ COPY = ("copier", "copy", "--defaults", "--quiet")
 
 
 def seconds(*arguments: str | Path) -> float:
-    """Wall time of a command, the start of Python included."""
+    """Returns the wall time of a command, with the start of Python."""
     started = time.perf_counter()
     subprocess.run([sys.executable, "-m", *map(str, arguments)], check=True, stdout=subprocess.DEVNULL)
     return time.perf_counter() - started

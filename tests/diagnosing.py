@@ -20,7 +20,7 @@ EXAMPLE = ROOT / "examples" / "openreg"
 def doctor(
     environment: Environment, *options: str, project: Path | None = EXAMPLE, compiler: bool = False
 ) -> tuple[int, list[Check]]:
-    """Returns the exit code and the checks. Without `compiler` it leaves out the check of the compiler, which takes a second."""
+    """Returns the exit code and the checks. The check of the compiler takes a second, so it is optional."""
     where = ["--project", str(project)] if project else []
     arguments = ["doctor", "--json", "--python", str(environment.python), *where, *options]
     families = {name: family for name, family in FAMILIES.items() if compiler or name != "Compiler"}

@@ -28,7 +28,7 @@ IDENTITY = {
 def checked(
     *command: str | Path, cwd: Path, env: Mapping[str, str] | None = None, code: int = 0, limit: int = 3600
 ) -> str:
-    """Returns the output of a command, errors included. Fails if it ends with another exit code or exceeds the time limit."""
+    """Returns the output of a command, errors included. Fails on another exit code or after the time limit."""
     words = [str(word) for word in command]
     done = subprocess.run(
         words,
@@ -75,7 +75,7 @@ def sync(tree: Tree, folder: Path) -> None:
 def build_wheel(project: Path, wheels: Path, environment: Environment, env: Mapping[str, str]) -> Path:
     """Compiles a project with warnings as errors, and returns the wheel, the only file of its folder.
 
-    The compiler cache depends on paths, so the environment must be in the folder beside its project, as in other builds.
+    The compiler cache depends on paths, so the environment must be beside its project, as in other builds.
     """
     shutil.rmtree(wheels, ignore_errors=True)
     pip = (environment.python, "-m", "pip", "--quiet", "--disable-pip-version-check")

@@ -279,7 +279,7 @@ def test_the_whole_suite_under_another_name(built: Built) -> None:
 
 @pytest.mark.parametrize("mode", [pytest.param(mode, marks=pytest.mark.matrix) for mode in LAUNCH_MODES])
 def test_the_tests_of_pytorch_pass_as_claimed(built: Built, mode: str) -> None:
-    """The suite runs a part of PyTorch's device-generic tests; here all run, and the numbers of passed tests are compared."""
+    """All of PyTorch's device-generic tests run here, and the numbers of passed tests are compared."""
     if built.name != "openreg":
         pytest.skip("once is enough: names change nothing that an operator computes")
     run_its_tests(built, mode, "tests/conformance/run.py", "--results", str(SCRATCH / built.name / f"claims-{mode}"))

@@ -1,4 +1,4 @@
-"""`torch-backend doctor` on backends: what is installed and registered; a backend that crashes does not crash the doctor."""
+"""`torch-backend doctor` on backends: installation and registrations. A crash of a backend does not crash the doctor."""
 
 from __future__ import annotations
 
@@ -179,7 +179,7 @@ def test_missing_registrations_are_named(environment: Environment, site: Path) -
 
 
 def test_a_single_missing_registration_is_named(environment: Environment, site: Path) -> None:
-    """Module, guard and hooks are registered, and there is no device, as on a machine without the chip. Only the allocator is missing."""
+    """There is no device, as on a machine without the chip. Only the allocator is missing."""
     install(site, "torch_openreg", IN_PYTHON)
     _, checks = doctor(environment)
     assert states(checks, "Registrations") == {

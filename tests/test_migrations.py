@@ -129,7 +129,7 @@ def test_every_renamed_file_of_the_template_has_a_migration() -> None:
 
 
 def test_what_the_old_version_asked_for_is_not_done_again() -> None:
-    """An entry that grew or changed its version since then is not repeated either. A rename to and fro counts each time."""
+    """Items of an entry that grew or changed its version are not repeated. A rename to and fro counts each time."""
     seen = migrations.parse('[{version: "1.0.0", renames: {a: b, b: a}, features: [x], note: Build.}]')
     text = """
 - {version: "1.1.0", renames: {a: b, b: a, c: d}, features: [x, y], note: Build.}

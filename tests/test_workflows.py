@@ -1,4 +1,4 @@
-"""The workflows of a rendered project: linters accept them, everything that they refer to exists, and their rights are the least."""
+"""The workflows of a rendered project: linters accept them, their references exist, their rights are the least."""
 
 from __future__ import annotations
 

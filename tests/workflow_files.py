@@ -60,7 +60,7 @@ def bash(script: str, cwd: Path, env: dict[str, str]) -> subprocess.CompletedPro
 
 
 def stand_in(folder: Path, name: str, answers: str = "") -> dict[str, str]:
-    """Makes a command that writes its arguments to ``calls``, one line for each call. Returns an environment that finds it."""
+    """Makes a command that writes each call's arguments to ``calls``. Returns an environment that finds it."""
     folder.mkdir(exist_ok=True)
     command = folder / name
     command.write_text(f"#!/bin/sh\necho \"$*\" >> '{folder}/calls'\n{answers}\n", encoding="utf-8")

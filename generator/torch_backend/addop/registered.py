@@ -16,7 +16,7 @@ _COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
 def kernels(root: Path) -> dict[str, str]:
     """Returns the overloads that a source registers by name, such as ``add.Tensor``, and its path.
 
-    It does not matter here how they run: an operator must not be registered twice.
+    All registrations count, however the operators run, because an operator must not be registered twice.
     """
     found: dict[str, str] = {}
     for path in sorted((root / FOLDER).rglob("*.cpp")):

@@ -98,7 +98,7 @@ def _class_name(rest: str) -> str:
 
 
 def _closing(code: str, opening: int) -> int:
-    """The position after the brace that closes the one at ``opening``; the end of the text if none does."""
+    """Returns the position after the brace that closes the one at ``opening``, or the end of the text."""
     depth = 0
     for match in re.compile(r"[{}]").finditer(code, opening):
         depth += 1 if match[0] == "{" else -1

@@ -15,12 +15,12 @@ _HEADING = re.compile(r"^## +(?P<heading>\[?v?(?P<version>[^\]\s]+)\]?.*)$", re.
 
 @dataclass(frozen=True)
 class Section:
-    """What the file says of one version.
+    """The section of one version.
 
     Attributes:
         version: None if the heading is "Unreleased".
         heading: the whole line without its number signs, such as ``0.2.0 (not released yet)``.
-        body: what stands below it.
+        body: the text below the heading.
     """
 
     version: Version | None
@@ -29,7 +29,7 @@ class Section:
 
     @property
     def blocks(self) -> list[str]:
-        """Paragraphs and the items of lists."""
+        """Returns the paragraphs and the items of lists."""
         return [block.strip("\n") for block in re.split(r"\n\s*\n|\n(?=- )", self.body)]
 
 
@@ -46,7 +46,7 @@ def sections(text: str) -> list[Section]:
 
 
 def label(repository: Repository, revision: Revision) -> str:
-    """What people read: a tag, or a commit with the version that the top of its changelog names."""
+    """Returns the printed form of a revision: a tag, or a commit with the version at the top of its changelog."""
     if revision.name in repository.tags().values():
         return revision.name
     top = next(iter(sections(repository.read(revision, FILE) or "")), None)
@@ -57,9 +57,9 @@ def label(repository: Repository, revision: Revision) -> str:
 
 
 def news(repository: Repository, old: Revision, new: Revision) -> str:
-    """What the user is told, newest first: the section of each tag after ``old``, else the tag's first line.
+    """Returns the news, newest first: for each tag after ``old`` its section, or without a section the tag's first line.
 
-    Of sections that have no tag, as all of a template without tags: what ``old`` did not say yet.
+    Of sections without a tag, it returns only the paragraphs and items that ``old`` did not have.
     """
     tagged = repository.between(old, new)
     released = repository.tags("--merged", new.commit)

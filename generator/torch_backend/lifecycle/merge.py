@@ -41,9 +41,9 @@ class Merged:
         changes: path to A (added), D (deleted), M or T (changed), compared with ``base``.
         diff: the changes as text.
         unmerged: path to stage (1 old template, 2 the project, 3 new template) to file, for each conflict.
-        replaced: path to what was replaced by what in lines that the vendor has written.
-        kept: path to what the template has changed where the vendor's text was kept, as a diff; empty if the template
-            no longer has the file.
+        replaced: path to the replaced words, in lines that the vendor has written.
+        kept: path to the diff of the template's changes that gave way to the vendor's text; empty if the template no
+            longer has the file.
     """
 
     folder: Path
@@ -139,18 +139,18 @@ def merge(
     written: Iterable[str] = (),
     follow_renames: bool = True,
 ) -> Merged:
-    """Merges what changed between two renders into the project.
+    """Merges the differences between two renders into the project.
 
     Args:
         scratch: the repository to work in.
         old: the render of the template that the project was made from.
-        new: the render that it is to have.
-        label: what conflict markers call the new render.
-        seeds: patterns of files that are the project's once they are there.
-        moved: where the new template version has put a path of the old one.
-        rewrite: what gives text the names that the new template version has.
-        written: patterns of files that a vendor writes: the project's text stays where both sides have changed it.
-        follow_renames: carry edits over into files that are renamed between the renders without ``moved`` saying so.
+        new: the render of the target version.
+        label: the name of the new render in conflict markers.
+        seeds: patterns of seed files: an existing one belongs to the project.
+        moved: returns the new path of a file that the template has moved.
+        rewrite: replaces renamed words in a text.
+        written: patterns of files that a vendor writes: where both sides changed a line, the project's text stays.
+        follow_renames: let git find further renamed files, and carry edits over into them.
 
     Raises:
         UserError: git cannot merge.
@@ -164,9 +164,9 @@ def merge(
     if rewrite:
         (base, of_template), (ours, replaced) = rewritten(git, base, rewrite), rewritten(git, ours, rewrite)
         for path in (replaced.keys() & of_template.keys()) - seeded:
-            replaced[path] = replaced[path] - of_template[path]  # the new render has the rest by itself
+            replaced[path] = replaced[path] - of_template[path]  # the new render contains the rest
     for path in seeded:
-        # New seeds arrive; others neither change nor go, and one that the vendor has deleted stays so.
+        # New seeds are added. Existing ones do not change, and a seed that the vendor deleted stays deleted.
         if kept := base.get(path) or ours.get(path):
             theirs[path] = base[path] = kept
     answers = theirs[ANSWERS_FILE]

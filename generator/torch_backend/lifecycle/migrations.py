@@ -25,7 +25,7 @@ FILE = "migrations.yml"
 _MAPPINGS = ("renames", "replacements", "answers")
 _KEYS = {"version", "features", "note", *_MAPPINGS}
 _INCLUDE = re.compile(r"""^([ \t]*#[ \t]*include[ \t]*")([^"\n]+)(")""", re.MULTILINE)
-_SOURCES = "csrc/"  # what the includes of a project are relative to
+_SOURCES = "csrc/"  # the folder to which a project's #include paths are relative
 
 
 @dataclass(frozen=True)
@@ -37,8 +37,8 @@ class Migration:
         renames: old path to new path, files or folders, with names as in ``python/{{ package_name }}``.
         replacements: old text to new text, whole words, in what the vendor has written.
         answers: old question to the question that takes its answer over.
-        features: what every older project has, and is optional from this version on.
-        note: what the user is told.
+        features: parts of every older project that are optional from this version on.
+        note: the text for the user.
     """
 
     version: Version
@@ -80,16 +80,16 @@ def parse(text: str) -> list[Migration]:
 
 
 def migrations(repository: Repository, old: Revision, new: Revision) -> list[Migration]:
-    """What the file asks for at ``new`` and did not ask for yet at ``old``: no tags are needed."""
+    """Returns the entries that the file has at ``new`` and did not have at ``old``. This needs no tags."""
     try:
         seen = parse(repository.read(old, FILE) or "")
-    except UserError:  # broken then: everything is due, and a rename of what is not there does nothing
+    except UserError:  # the old file cannot be read: all entries apply, and a rename of a missing file does nothing
         seen = []
     return list(beyond(parse(repository.read(new, FILE) or ""), seen))
 
 
 def beyond(steps: Iterable[Migration], seen: Iterable[Migration]) -> Iterator[Migration]:
-    """Entries without what was in the file before: an entry may grow, and get another version, before its release."""
+    """Removes the items that the file had before. An unreleased entry may grow or change its version, so items count."""
     known = Counter(item for step in seen for item in _items(step))
     for step in steps:
         fresh = set()
@@ -114,7 +114,7 @@ def beyond(steps: Iterable[Migration], seen: Iterable[Migration]) -> Iterator[Mi
 
 
 def _items(step: Migration) -> list[tuple[str, str, str]]:
-    """What an entry asks for, one by one."""
+    """Yields the items of an entry."""
     items = [(key, str(old), str(new)) for key in _MAPPINGS for old, new in getattr(step, key).items()]
     items += [("features", name, "") for name in step.features]
     return [*items, ("note", step.note, "")] if step.note else items
@@ -151,10 +151,10 @@ def renames(answers: Mapping[str, Any], steps: Iterable[Migration]) -> list[tupl
 
 
 def _named(answers: Mapping[str, Any], step: Migration, pairs: Mapping[str, str]) -> Iterator[tuple[str, str]]:
-    """Old and new with the project's names in them.
+    """Returns both texts with the project's names.
 
     Raises:
-        UserError: there is no such name.
+        UserError: a placeholder is not an answer.
     """
     environment = SandboxedEnvironment(undefined=StrictUndefined)
     for pair in pairs.items():
@@ -175,7 +175,7 @@ def rename(path: str, pairs: Iterable[tuple[str, str]]) -> str:
 
 @dataclass(frozen=True)
 class Rewriter:
-    """Gives what a vendor has written the new names: the paths of included headers that have moved, and other words.
+    """Puts new names into the vendor's text: the paths of moved headers in #include lines, and other words.
 
     Attributes:
         renames: see ``renames``.
@@ -186,7 +186,7 @@ class Rewriter:
     words: Mapping[str, str] = field(default_factory=dict)
 
     def __call__(self, text: str) -> tuple[str, Counter[tuple[str, str]]]:
-        """Returns the text as it is to be, and how often what was replaced by what."""
+        """Returns the new text, and how often each word was replaced."""
         done: Counter[tuple[str, str]] = Counter()
 
         def include(match: re.Match[str]) -> str:
@@ -208,13 +208,13 @@ class Rewriter:
 
 
 def _whole(text: str) -> str:
-    """A pattern that finds a text where it does not end or begin in the middle of a word."""
+    """Returns a pattern that finds a text as whole words."""
     before, after = (re.match(r"\w", text[place]) is not None for place in (0, -1))
     return (r"(?<!\w)" if before else "") + re.escape(text) + (r"(?!\w)" if after else "")
 
 
 def rewriter(answers: Mapping[str, Any], steps: Sequence[Migration]) -> Rewriter:
-    """What the steps make of text."""
+    """Returns the rewriter of all migrations."""
     words: dict[str, str] = {}
     for step in steps:
         later = dict(_named(answers, step, step.replacements))

@@ -1,4 +1,4 @@
-"""What vendors have written: it gets the template's new names, and in files of a port it wins over the template."""
+"""The vendor's text: it gets the template's new names, and in files of a port it wins over the template."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from pathlib import Path
 from torch_backend.errors import UserError
 from torch_backend.git import Git
 
-# What a port writes: README.md's table of a rendered project calls these files yours.
+# The files of a port. A rendered project's README.md lists them as the vendor's.
 WRITTEN_BY_VENDORS = ("csrc/device/*.cpp", "csrc/device/Handles.h", "cmake/DeviceLibrary.cmake")
 
 Replaced = Counter[tuple[str, str]]
@@ -38,10 +38,10 @@ Entries = dict[str, Entry]
 
 
 def rewritten(git: Git, entries: Entries, rewrite: Rewrite) -> tuple[Entries, dict[str, Replaced]]:
-    """Gives every text file new names.
+    """Puts the new names into every text file.
 
     Returns:
-        The files, and for each that is different now what was replaced.
+        The files, and the replaced words of each changed file.
     """
     files = {path: entry for path, entry in entries.items() if entry.mode.startswith("100")}
     texts = _read(git, {entry.sha for entry in files.values()})
@@ -58,7 +58,7 @@ def rewritten(git: Git, entries: Entries, rewrite: Rewrite) -> tuple[Entries, di
 
 
 def _read(git: Git, shas: set[str]) -> dict[str, str]:
-    """The blobs that are text."""
+    """Returns the blobs that are text."""
     output = git.run("cat-file", "--batch", given="".join(f"{sha}\n" for sha in sorted(shas)).encode())
     found, position = {}, 0
     while position < len(output):
@@ -82,7 +82,7 @@ def merged_for_vendor(git: Git, stages: Mapping[int, Entry]) -> tuple[bytes, str
         stages: 1 for the old template, 2 for the project, 3 for the new template.
 
     Returns:
-        The file, and as a diff what the template has changed at those places.
+        The file, and the diff of the template's changes at those places.
 
     Raises:
         UserError: git cannot merge them.
@@ -91,7 +91,7 @@ def merged_for_vendor(git: Git, stages: Mapping[int, Entry]) -> tuple[bytes, str
         names = {1: "base", 2: "ours", 3: "theirs"}
         for stage, name in names.items():
             (Path(scratch) / name).write_bytes(git.run("cat-file", "blob", stages[stage].sha))
-        # The settings of whoever runs the command could ask for other markers.
+        # The user's git settings could select other markers.
         merge = ("-c", "merge.conflictStyle=merge", "merge-file", "-p", "ours", "base", "theirs")
         done = Git(Path(scratch)).call(*merge, "--diff3")
         if done.returncode < 0 or done.returncode >= 128:

@@ -31,7 +31,7 @@ def parse_version(text: str) -> Version | None:
 
 @dataclass(frozen=True)
 class Revision:
-    """A commit of the template. ``name`` is its tag, else its description by git."""
+    """A commit of the template. ``name`` is its tag, or without a tag git's description."""
 
     commit: str
     name: str
@@ -64,16 +64,16 @@ class Repository:
         return dict(sorted(found.items()))
 
     def latest(self, current: Revision) -> Revision:
-        """What a project is updated to unless it is told otherwise.
+        """Returns the default target of an update.
 
-        An installed torch-backend gives what it renders. A repository gives its newest tag that is a version and not a
-        pre-release, and without such a tag the newest commit of the branch that holds the project's commit.
+        It is the version that an installed torch-backend renders. In a repository it is the newest tag that is a
+        version and not a pre-release, or without such a tag the newest commit of the branch with the project's commit.
 
         Args:
             current: the revision that the project was made from.
 
         Raises:
-            UserError: several branches hold it, or none does.
+            UserError: several branches contain the project's commit, or none does.
         """
         if self.packaged:
             return self.revision("HEAD")
@@ -81,10 +81,10 @@ class Repository:
         return self.revision(final[-1] if final else self._branch(current))
 
     def _branch(self, current: Revision) -> str:
-        """The branch that a revision was rendered from: the default branch if that holds it, else the only one.
+        """Returns the branch that contains a revision: the default branch if it does, else the only other one.
 
         Raises:
-            UserError: it cannot be told.
+            UserError: several branches contain it, or none does.
         """
         listed = self.git.text("for-each-ref", "--contains", current.commit, "--format=%(refname:short)", "refs/heads")
         holding = listed.split()
@@ -119,7 +119,7 @@ class Repository:
         return Revision(commit, tagged[-1] if tagged else self.git.text("describe", "--tags", "--always", commit))
 
     def _commit(self, ref: str) -> str | None:
-        """The commit of a tag, a branch, or a commit; also of a version that ends in one, as 0.0.0.post47+b2758cc."""
+        """Returns the commit of a tag, a branch, a commit, or a version that ends in one, as 0.0.0.post47+b2758cc."""
         if ref.startswith("-"):
             return None
         if commit := self.git.found("rev-parse", "--verify", "--quiet", f"{ref}^{{commit}}"):

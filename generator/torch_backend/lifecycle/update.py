@@ -31,19 +31,19 @@ from .transplant import STAGING, transplant
 
 UNTOUCHED = "The project is unchanged."
 FIXED = {"vendor_name", "device_name", "package_name", "sdk_name", "sdk_prefix"}
-INTERRUPTED = 130  # the exit code that shells give
+INTERRUPTED = 130  # the exit code of shells after SIGINT
 
 
 @dataclass(frozen=True)
 class Status:
-    """What ``--check`` finds.
+    """The result of ``--check``.
 
     Attributes:
         template: its address.
         current: the tag or the commit that the project is at.
         latest: the tag or the commit that an update takes it to.
         newer: tags after ``current``, and ``latest``.
-        labels: each of them as people read it.
+        labels: the printed form of each version.
     """
 
     template: str
@@ -63,10 +63,10 @@ class Update:
     """The result of an update or of a dry run.
 
     Attributes:
-        old: the version that the project had, as people read it.
-        new: the version that it has now.
-        news: what changed in the template.
-        notes: what migrations tell the user.
+        old: the version of the project before, in its printed form.
+        new: the version after the update.
+        news: the changes of the template.
+        notes: the notes of migrations for the user.
         merged: the files; None if there was nothing to do.
     """
 
@@ -105,8 +105,8 @@ def update(
     Args:
         project: the rendered project.
         ref: tag, branch or commit of the template; by default see ``Repository.latest``.
-        address: where the template is now, if it has moved.
-        data: answers that are new, or other than before.
+        address: the template's present address, if it has moved.
+        data: new and changed answers.
         defaults: answer new questions by their defaults.
         dry_run: change nothing.
 

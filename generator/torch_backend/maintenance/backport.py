@@ -1,11 +1,11 @@
 """Carries edits made in the example back into the template.
 
-The example compiles, so it is the pleasant place to edit. A file that was not touched keeps its template file. In a
-file that was, untouched lines keep the template's own lines; changed and new lines get placeholders by the rules in
-``names``. Nothing is written before the new template, rendered, gives exactly the example.
+The example compiles, so it is easier to edit than the template. An unedited file keeps its template file. In an edited
+file, unedited lines keep their template lines, and ``names`` puts placeholders into changed and new lines. Nothing is
+written until the new template renders exactly the example.
 
-The example shows one case of each choice (``{% if %}``) in the template. The proof cannot see the other cases, so they
-are kept by construction: an edit that cannot be placed without touching a choice is refused.
+The example shows one case of each choice (``{% if %}``) in the template, so comparing it with the render does not check
+the other cases. Therefore an edit that cannot be placed without changing a choice is refused.
 """
 
 from __future__ import annotations
@@ -31,31 +31,31 @@ from .trees import describe_difference
 
 @dataclass
 class Report:
-    """What a backport did; paths are relative to template/."""
+    """The files that a backport changed; paths are relative to template/."""
 
     changed: list[Path] = field(default_factory=list)
     added: list[Path] = field(default_factory=list)
     removed: list[Path] = field(default_factory=list)
     guesses: list[Finding] = field(default_factory=list)
-    rendered: Tree = field(default_factory=dict)  # what the template renders now
+    rendered: Tree = field(default_factory=dict)  # the render of the template before the backport
 
     @property
     def empty(self) -> bool:
-        """True if there was nothing to carry."""
+        """True if the example has no edits."""
         return not (self.changed or self.added or self.removed)
 
 
 def backport(source: Source, answers: Mapping[str, Any], example: Tree, *, dry_run: bool = False) -> Report:
-    """Makes the template render to ``example``.
+    """Changes the template so that it renders ``example``.
 
     Args:
         source: the template; its ``template/`` folder is changed.
         answers: the answers of the example.
         example: the files of the example as edited.
-        dry_run: find out and prove, but write nothing.
+        dry_run: do everything except writing.
 
     Raises:
-        UserError: a name cannot be decided, or the result would not render to the example; nothing is written then.
+        UserError: a name has no clear placeholder, or the result does not render the example. Nothing is written.
     """
     rendered = render_tree(source, answers)
     traced = trace(source, answers)
@@ -110,7 +110,7 @@ def _prove(source: Source, staging: Path, answers: Mapping[str, Any], wanted: Tr
 
 
 def _template_path(names: Names, old: Path | None, path: str, is_template: bool) -> tuple[Path, list[Finding]]:
-    """Keeps the path of a file that the template has; derives that of a new one."""
+    """Returns the path of a file in the template; a new file gets one from its path in the example."""
     if old is not None:
         bare = old.name.removesuffix(SUFFIX)
         return old.with_name(bare + SUFFIX if is_template else bare), []
@@ -124,10 +124,10 @@ def _template_path(names: Names, old: Path | None, path: str, is_template: bool)
 def _template_body(
     source: Source, names: Names, traced: Trace, rendered: File | None, path: str, file: File
 ) -> tuple[bytes, bool, list[Finding]]:
-    """Derives the content of a template file.
+    """Makes the content of a template file.
 
     Returns:
-        The content, whether it needs the suffix, and the findings.
+        The content, whether the file needs the suffix ``.jinja``, and the findings.
     """
     text = file.text
     if text is None:
@@ -168,7 +168,7 @@ class _Alignment:
         path: the file in the example.
         origin: the template file.
         template: its lines.
-        where: for each rendered line, the template line that it comes from; strictly increasing.
+        where: the template line of each rendered line, strictly increasing.
         old: lines as rendered.
         new: lines as edited.
     """
@@ -182,10 +182,10 @@ class _Alignment:
     new: list[str]
     out: list[str] = field(default_factory=list)
     findings: list[Finding] = field(default_factory=list)
-    position: int = 0  # the next template line that is not written out yet
+    position: int = 0  # the next template line to write
 
     def merge(self) -> tuple[list[str], list[Finding]]:
-        """Returns the lines of the new template file, and what was found."""
+        """Returns the lines of the new template file, and the findings."""
         matcher = SequenceMatcher(None, self.old, self.new, autojunk=False)
         for tag, old_from, old_to, new_from, new_to in matcher.get_opcodes():
             if tag == "equal":
@@ -199,7 +199,7 @@ class _Alignment:
         return self.out, self.findings
 
     def _copy_hidden(self, until: int) -> None:
-        """Copies template lines that give no rendered line: tags, and what the example does not show."""
+        """Copies template lines without a rendered line: tags, and cases that the example does not render."""
         shown = set(self.where)
         while self.position < until:
             if self.position not in shown:
@@ -207,7 +207,7 @@ class _Alignment:
             self.position += 1
 
     def _edit(self, old: range, new: range) -> None:
-        """Puts new lines in the place of old ones, in pairs as far as there are both: tags between them stay there."""
+        """Replaces old lines by new ones, pair by pair, so that tags between them keep their places."""
         hints: dict[str, str] = {}
         for index in old:
             line = self.template[self.where[index]]
@@ -228,12 +228,12 @@ class _Alignment:
             self._copy_hidden(self.where[old.stop - 1] + 1)
 
     def _name_choices(self, old: range, new: range) -> None:
-        """Tells of tags beside lines that were added or removed: whether those belong to the choice is not known."""
+        """Reports tags beside added or removed lines: it is not known whether these lines belong to the choice."""
         if len(old) == len(new):
             return
         pairs = min(len(old), len(new))
         start, stop, first = old.start + pairs, old.stop, new.start + pairs
-        # Among equal lines it is not known either which of them were added or removed.
+        # Of several equal lines, it is not known either which one was added or removed.
         lines, position = (self.old, start) if len(old) > len(new) else (self.new, first)
         size = abs(len(old) - len(new))
         if not pairs:
@@ -257,7 +257,7 @@ class _Alignment:
 
 
 def _replace(staging: Path, target: Path) -> None:
-    """Makes ``target`` equal to ``staging``, touching only what differs."""
+    """Makes ``target`` equal to ``staging``, and writes only files that differ."""
     new, old = read_tree(staging), read_tree(target)
     for name in old.keys() - new.keys():
         remove_file(target, name)
@@ -267,7 +267,7 @@ def _replace(staging: Path, target: Path) -> None:
 
 
 def remove_file(root: Path, name: str) -> None:
-    """Removes a file and the folders that are empty without it."""
+    """Removes a file, and its folders if they become empty."""
     (root / name).unlink()
     for parent in PurePosixPath(name).parents:
         if parent == PurePosixPath(".") or any((root / parent).iterdir()):

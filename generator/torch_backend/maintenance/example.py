@@ -23,7 +23,7 @@ from .trees import describe_difference, read_project
 
 @dataclass
 class Sync:
-    """What writing the example did; paths are relative to it."""
+    """The files that were written and removed; paths are relative to the example."""
 
     written: list[str] = field(default_factory=list)
     removed: list[str] = field(default_factory=list)
@@ -38,7 +38,7 @@ class Example:
 
     @property
     def answers(self) -> dict[str, Any]:
-        """What the example is rendered with."""
+        """The answers from which the example is rendered."""
         path = self.folder.with_suffix(".yml")
         try:
             loaded: dict[str, Any] = yaml.safe_load(path.read_text(encoding="utf-8"))
@@ -47,20 +47,20 @@ class Example:
         return loaded
 
     def check(self) -> str:
-        """Describes how the committed example differs from a fresh render; empty if it does not."""
+        """Returns the diff between the committed example and a fresh render; empty if they are equal."""
         rendered = render_tree(self.source, self.answers)
         return describe_difference(read_project(self.folder), rendered, "example", "template, rendered")
 
     def render(self, *, force: bool = False) -> Sync:
-        """Renders the example in place, touching only files whose content or run bit changes.
+        """Renders the example in place, and writes only files whose content or run bit changes.
 
-        Files that the template no longer renders go; files that it never rendered, such as build outputs, stay.
+        Removes files that the template no longer renders. Other files, such as build outputs, stay.
 
         Args:
-            force: overwrite edits that were made in the example and not carried back.
+            force: overwrite edits of the example that were not carried back.
 
         Raises:
-            UserError: there are such edits.
+            UserError: such edits exist.
         """
         rendered = render_tree(self.source, self.answers)
         current = read_project(self.folder) if self.folder.exists() else {}
@@ -97,7 +97,7 @@ class Example:
             self._remember(report.rendered)
         return report
 
-    # What may be overwritten: the last render, which a file in build/ remembers, and what is committed.
+    # Two states may be overwritten: the last render, whose digests are in a file in build/, and the committed files.
 
     @property
     def _memory(self) -> Path:
@@ -109,7 +109,7 @@ class Example:
         self._memory.write_text(json.dumps(digests, indent=1), encoding="utf-8")
 
     def _last_render(self) -> Mapping[str, list[str]]:
-        """For each file that may be overwritten or removed, the digests that it is known by."""
+        """Returns the digests of each file: of its last render and of its committed content."""
         known: dict[str, list[str]] = {}
         if self._memory.exists():
             for path, digest in json.loads(self._memory.read_text(encoding="utf-8")).items():
@@ -124,7 +124,7 @@ def _digest(file: File) -> str:
 
 
 def _committed(folder: Path) -> Tree:
-    """The folder's files as in git's HEAD; nothing without a repository or a commit."""
+    """Returns the folder's files in git's HEAD; nothing without a repository or a commit."""
     listing = subprocess.run(
         ["git", "-C", str(folder.parent), "ls-tree", "-r", "-z", "--name-only", "HEAD", f"{folder.name}/"],
         capture_output=True,

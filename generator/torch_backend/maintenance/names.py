@@ -1,7 +1,7 @@
-"""Turns the names of the example into placeholders, by where they stand.
+"""Replaces the names of the example by placeholders. The place of a name decides which placeholder it gets.
 
-The device and the SDK of the example have the same name, so the place decides: everything below ``third_party/`` is the
-SDK's; elsewhere only its include path, its header, its library file and its environment variables are.
+The device and the SDK of the example have the same name. Below ``third_party/`` the name means the SDK. Elsewhere it
+means the SDK only in its include path, its header, its library file and its environment variables.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ _CMAKE = ("CMakeLists.txt", ".cmake")
 
 @dataclass(frozen=True)
 class Rule:
-    """Where ``pattern`` matches, its group ``v`` (or all of it) becomes the variable's placeholder.
+    """Replaces the group ``v`` of a match of ``pattern``, or the whole match, by the variable's placeholder.
 
     Attributes:
         applies: decides by the file's path in the example.
-        doubt: what to tell the maintainer, because the rule may guess wrong; empty where it cannot.
+        doubt: a warning for the maintainer if the rule may guess wrong; else empty.
     """
 
     pattern: re.Pattern[str]
@@ -37,7 +37,7 @@ class Rule:
 
 @dataclass(frozen=True)
 class Finding:
-    """Something the maintainer has to look at: an error stops the backport, a guess is reported."""
+    """A place for the maintainer to check. An error stops the backport; a guess is only reported."""
 
     path: str
     line: int
@@ -71,7 +71,7 @@ class Names:
         device, sdk, prefix = v["device_name"], v["sdk_name"], v["sdk_prefix"]
         word = r"(?<![A-Za-z0-9])"
         self.rules = [
-            # answers that stand as values in data and prose
+            # answers that appear as values in data and prose
             Rule(re.compile(v["description_literal"]), "description_literal", _has_suffix(*_DATA_SUFFIXES)),
             Rule(re.compile(v["description"]), "description", _has_suffix(*_PROSE_SUFFIXES)),
             Rule(re.compile(v["author_literal"]), "author_literal", _has_suffix(*_DATA_SUFFIXES)),
@@ -127,11 +127,11 @@ class Names:
 
         Args:
             text: the text, one or more lines.
-            path: the file it stands in, relative to the example; the rules depend on it.
-            hints: for a name as written, the variable that the template used for it in the line this one replaces.
+            path: the file of the text, relative to the example; the rules depend on it.
+            hints: the variable of each name in the template line that this text replaces.
 
         Returns:
-            The template text, and what could not be decided; line numbers count from 1 within ``text``.
+            The template text, and the findings; line numbers count from 1 within ``text``.
         """
         hints = hints or {}
         spans: dict[int, tuple[int, str]] = {}
@@ -163,12 +163,12 @@ class Names:
         return _assemble(text, spans), findings
 
     def convert_path(self, path: str) -> tuple[str, list[Finding]]:
-        """Replaces the names in a path; conditions and suffix are the caller's."""
+        """Replaces the names in a path. The caller adds conditions and the suffix."""
         return self.convert(path, path)
 
 
 def _assemble(text: str, spans: Mapping[int, tuple[int, str]]) -> str:
-    """Joins literal text, escaped where Jinja would read it as a delimiter, and placeholders."""
+    """Joins placeholders and literal text. Escapes delimiters of Jinja in the text."""
     out: list[str] = []
     position = 0
     for start in sorted(spans):
@@ -185,12 +185,12 @@ def _assemble(text: str, spans: Mapping[int, tuple[int, str]]) -> str:
 
 
 def escape(literal: str) -> str:
-    """Writes delimiters of Jinja so that they render as they stand."""
+    """Escapes delimiters of Jinja, so that they render unchanged."""
     return _OPENERS.sub(lambda match: ESCAPES[match[0]], literal)
 
 
 def is_plain(template_line: str) -> bool:
-    """True if a template line holds placeholders only: then a line of the example says all that it says."""
+    """True if a template line has no tag except placeholders, so that it follows from the rendered line."""
     rest = PLACEHOLDER.sub("", template_line)
     for escaped in ESCAPES.values():
         rest = rest.replace(escaped, "")
@@ -198,7 +198,7 @@ def is_plain(template_line: str) -> bool:
 
 
 def hints_from(template_line: str, values: Mapping[str, str]) -> dict[str, str]:
-    """Reads from a template line which variable stands for which text, where that is unambiguous."""
+    """Returns the variable of each text in a template line, if only one variable has this text."""
     found: dict[str, set[str]] = {}
     for match in PLACEHOLDER.finditer(template_line):
         name = match["name"]

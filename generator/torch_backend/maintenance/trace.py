@@ -1,4 +1,4 @@
-"""Finds out which line of the template each rendered line comes from, by rendering a copy that holds marks."""
+"""Finds the template line of each rendered line. To do so, it renders a copy of the template that contains marks."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from torch_backend.source import Source
 
 @dataclass
 class Trace:
-    """Which template file, and which of its lines, every rendered line comes from."""
+    """The template file and the template line of every rendered line."""
 
     values: dict[str, Any] = field(default_factory=dict)
     files: dict[str, Path] = field(default_factory=dict)  # rendered path -> template file, relative to template/
@@ -31,7 +31,7 @@ _LINE_END = re.compile("\x04(\\d+)\x02$")
 
 
 def trace(source: Source, answers: Mapping[str, Any]) -> Trace:
-    """Renders a copy of the template whose lines carry their numbers. Also gives the value of every variable."""
+    """Renders a copy of the template whose lines carry their numbers. Returns the value of every variable too."""
     with tempfile.TemporaryDirectory(prefix="torch-backend-") as folder:
         marked = Path(folder) / "template"
         origins = sorted(p.relative_to(source.template) for p in source.template.rglob("*") if p.is_file())
@@ -56,10 +56,10 @@ def trace(source: Source, answers: Mapping[str, Any]) -> Trace:
 
 
 def _marked(path: Path) -> str:
-    """A template file with its line numbers: before the content of each line, and before each line end that it renders.
+    """Adds its number to each line of a template file: before the content, and before each rendered line end.
 
-    Jinja's own lexer says which those are. A mark anywhere else would show up within a tag, or keep a tag such as
-    ``{%- if x -%}`` from removing the blank lines beside it, and the copy would have other lines than the render.
+    Jinja's lexer finds these places. A mark elsewhere could be inside a tag, or could stop a tag such as
+    ``{%- if x -%}`` from removing the blank lines beside it. The copy would then have other lines than the render.
     """
     if not path.name.endswith(SUFFIX):
         return ""
@@ -78,6 +78,6 @@ def _marked(path: Path) -> str:
 
 
 def _origin(line: str) -> int:
-    """The template line that a rendered line has its content from, of a blank one its line end; -1 if none is known."""
+    """Returns the template line of a rendered line's content, or of a blank line's end; -1 if it is unknown."""
     mark = _CONTENT.search(line) or _LINE_END.search(line)
     return int(mark[1]) if mark else -1

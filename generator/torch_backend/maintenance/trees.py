@@ -12,7 +12,7 @@ from .layout import IGNORED
 
 
 def project_files(folder: Path) -> list[str]:
-    """Files of a project without build outputs: what git tracks or would, else everything that does not look built."""
+    """Returns the files of a project: those that git does not ignore, or without git all except known build outputs."""
     command = ["git", "-C", str(folder), "ls-files", "-z", "--cached", "--others", "--exclude-standard", "."]
     try:
         done = subprocess.run(command, capture_output=True, text=True, check=False)
@@ -30,7 +30,7 @@ def read_project(folder: Path) -> Tree:
 
 
 def describe_difference(old: Tree, new: Tree, old_name: str, new_name: str, limit: int = 400) -> str:
-    """A unified diff of two trees, at most ``limit`` lines; empty if they are equal."""
+    """Returns a unified diff of two trees, of at most ``limit`` lines; empty if they are equal."""
     out: list[str] = []
     for path in sorted(old.keys() | new.keys()):
         a, b = old.get(path), new.get(path)
