@@ -1,4 +1,4 @@
-"""`torch-backend doctor` on backends: installation and registrations. A crash of a backend does not crash the doctor."""
+"""`torch-backend doctor` on backends: installation, registrations. A crash of a backend does not crash the doctor."""
 
 from __future__ import annotations
 

@@ -57,7 +57,7 @@ def label(repository: Repository, revision: Revision) -> str:
 
 
 def news(repository: Repository, old: Revision, new: Revision) -> str:
-    """Returns the news, newest first: for each tag after ``old`` its section, or without a section the tag's first line.
+    """Returns the news, newest first: for each tag after ``old`` its section, or without one the tag's first line.
 
     Of sections without a tag, it returns only the paragraphs and items that ``old`` did not have.
     """
