@@ -89,7 +89,7 @@ def migrations(repository: Repository, old: Revision, new: Revision) -> list[Mig
 
 
 def beyond(steps: Iterable[Migration], seen: Iterable[Migration]) -> Iterator[Migration]:
-    """Removes the items that the file had before. Items count, since an unreleased entry may grow or change its version."""
+    """Removes the items that the file had before. Items count, because an unreleased entry may still grow or change."""
     known = Counter(item for step in seen for item in _items(step))
     for step in steps:
         fresh = set()

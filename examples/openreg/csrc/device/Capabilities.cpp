@@ -11,13 +11,13 @@ struct State {
   const char* declined = nullptr;
 };
 
-// A function's static: other files change it before the statics of this file are made.
+// A static in a function, because other files change it before the statics of this file are initialized.
 State& stateOf(size_t index) {
   static std::array<State, kCapabilities.size()> states;
   return states.at(index);
 }
 
-// Empty if the capability is there.
+// Empty if the device has the capability.
 std::string whyMissing(size_t index) {
   const auto& [name, text] = kCapabilities.at(index);
   const auto& state = stateOf(index);

@@ -8,8 +8,8 @@
 
 #include "device/Export.h"
 
-// What a device may be without and still be right. A capability is there if the part of this project that has it is linked,
-// and the port does not decline it.
+// Optional capabilities of a device. The device has a capability if the project contains the files of the feature and the port
+// does not decline it.
 namespace openreg::device {
 
 struct CapabilityText {
@@ -22,7 +22,7 @@ inline constexpr std::array kCapabilities{
     CapabilityText{"sharing", "sharing of memory between processes"},
 };
 
-// One of the names above. Any other is an error of the compiler.
+// One of the names above. Any other name is a compile error.
 class Capability {
  public:
   consteval Capability(const char* name) {
@@ -38,18 +38,18 @@ class Capability {
   size_t index_ = 0;
 };
 
-// While the library loads, by the part of the project that has the capability.
+// Called by the files of the feature while the library loads.
 bool addCapability(Capability capability);
 
-// For a source of this folder: the device does not have the capability, whatever is linked. One line, such as
+// Declines a capability, although the project contains the files of the feature. One line in a source of this folder, such as
 //   const bool no_graphs = notSupported("graphs", "the SDK cannot record a stream");
-// No function of the seam that belongs to the capability is called then, and users read the reason.
+// PyTorch then calls no function of the seam for the capability, and users see the reason.
 bool notSupported(Capability capability, const char* reason);
 
 // Raises NotImplementedError with the reason if the device does not have the capability.
 BACKEND_API void requireCapability(Capability capability);
 
-// For each name an empty string, or the sentence with which requireCapability raises.
+// For each name the sentence that requireCapability raises, or an empty string.
 BACKEND_API std::map<std::string, std::string> capabilities();
 
 }  // namespace openreg::device

@@ -28,7 +28,7 @@ class CopiedOperands {
   // Gives a written operand the content of its alias, and a storage as large. Within `body` only.
   void writeBack(const Operand& operand) const;
 
-  // An alias owns its memory, so any memory may be one's.
+  // An alias owns its memory, so the memory of a result may be that of an alias.
   static bool mayBelongToAlias(const c10::DataPtr& /*memory*/) {
     return true;
   }

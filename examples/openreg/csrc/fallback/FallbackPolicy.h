@@ -10,7 +10,7 @@
 
 #include "device/Export.h"
 
-// What happens to an operator that has no kernel of the device's own, and the count of how often that is.
+// The policy for operators without a native kernel, and the counts of their calls.
 namespace openreg::fallback {
 
 enum class FallbackPolicy : uint8_t {
@@ -19,7 +19,7 @@ enum class FallbackPolicy : uint8_t {
   Error,  // NotImplementedError; for a device with kernels for all that runs, so that nothing runs on the host unnoticed
 };
 
-// What users call a policy.
+// The name of a policy.
 constexpr const char* nameOf(FallbackPolicy policy) {
   switch (policy) {
     case FallbackPolicy::Emulate:

@@ -5,7 +5,7 @@
 
 #include <cstdint>
 
-// What a Call and its two strategies, InPlaceOperands and CopiedOperands, share.
+// Types that Call and its two strategies, InPlaceOperands and CopiedOperands, share.
 namespace openreg::fallback {
 
 struct Operand {

@@ -9,7 +9,7 @@ namespace openreg::fallback {
 
 // How an operator runs on the device.
 enum class OperatorState : uint8_t {
-  Native,  // a kernel of the device's own
+  Native,  // the device's own kernel
   Emulated,  // PyTorch's CPU kernel, in place on device memory
   Cpu,  // PyTorch's CPU kernel, with copies to the host and back
   Composite,  // other operators

@@ -1,4 +1,4 @@
-// Captures in progress: what their streams are given becomes a graph instead of being run.
+// Captures in progress: work that is submitted to their streams becomes part of a graph and does not run.
 #pragma once
 
 #include <atomic>
@@ -32,20 +32,20 @@ enum class CaptureState : int {
 struct Capture {
   struct Branch {
     Stream* stream;
-    std::vector<std::size_t> ends;  // what comes next on the stream comes after these nodes
+    std::vector<std::size_t> ends;  // the stream's next node depends on these nodes
   };
 
   CaptureMode mode;
   const ThreadState* thread;
   std::vector<Branch> branches;  // the first is the origin's
   std::shared_ptr<Graph> graph;
-  std::string invalid;  // why, empty if it is not
+  std::string invalid;  // the reason; empty if the capture is valid
   bool ended = false;
 
   Branch& branchOf(const Stream& stream);
 };
 
-// What an event stands for that was recorded in a capture.
+// The point of a capture at which an event was recorded.
 struct CapturedPoint {
   std::shared_ptr<Capture> capture;
   std::vector<std::size_t> ends;
@@ -59,31 +59,31 @@ class Captures {
 
   Status begin(ThreadState& thread, Stream& origin, CaptureMode mode);
 
-  // The capture is over also if this fails, except if it is not this stream's or thread's to end.
+  // Ends the capture even if this fails, unless the stream or the thread must not end it.
   Status end(ThreadState& thread, Stream& origin, std::shared_ptr<const Graph>* graph);
 
   CaptureState state(const Stream& stream);
 
-  // Makes a node of the work; the stream is given it if its capture has ended meanwhile.
+  // Adds the work to the graph as a node. If the capture has ended meanwhile, submits it to the stream instead.
   Status record(Stream& stream, TaskPtr work);
 
-  // Where the stream has come to; null if its capture has ended meanwhile.
+  // The stream's present point in the graph; null if its capture has ended meanwhile.
   Status mark(const Stream& stream, CapturedPointPtr* point);
 
-  // What the stream is given from now on comes after the point; it takes part in the capture from here on.
+  // Later work of the stream depends on the point. The stream joins the capture.
   Status join(ThreadState& thread, Stream& stream, const CapturedPoint& point);
 
-  // The call cannot be captured: invalidates what the stream or the event belongs to. `why` is a sentence.
+  // The call cannot be captured: invalidates the capture of the stream or the event. `why` is a sentence.
   Status refuse(const Stream& stream, const char* why);
   Status refuse(const CapturedPoint& point);
 
   // Refuses to wait for a device if it has a stream in a capture.
   Status checkDevice(int device);
 
-  // Ends what a device that is being reset has to do with captures.
+  // Ends the captures of a device that is being reset.
   void abandon(int device);
 
-  // Refuses to do something synchronous where the mode of a capture forbids it.
+  // Refuses a synchronous call if the mode of a capture forbids it.
   Status checkSynchronous(const ThreadState& thread);
 
  private:

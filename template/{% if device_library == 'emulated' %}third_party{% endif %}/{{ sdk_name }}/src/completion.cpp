@@ -34,9 +34,9 @@ void Completion::complete() {
 
 void Completion::wait() {
   const WorkerPool::Waiter waiter;
-  // What is short is over sooner than a thread falls asleep and wakes up.
+  // Short work is complete sooner than a thread can sleep and wake up.
   for (int spin = 0; spin < 500 && !done(); ++spin) {
-    // The worker may be waiting for this very core.
+    // The worker may be waiting for this core.
     spin % 8 == 7 ? std::this_thread::yield() : platform::pause();
   }
   std::unique_lock lock(mutex_);

@@ -6,7 +6,7 @@
 namespace emulator {
 namespace {
 
-// What a range of memory is.
+// The properties of a range of memory.
 struct Range {
   std::uintptr_t start = 0;  // as a kernel sees it
   bool on_device = false;
@@ -57,7 +57,7 @@ Status checkDirection(Direction direction, bool to_device, bool from_device) {
       name(from_device), name(to_device));
 }
 
-// On the calling thread if it has to be complete, or is over sooner than a worker wakes up; else queued.
+// Runs on the calling thread if the copy must be complete, or takes less time than waking a worker; else it is queued.
 template <class Work>
 Status submit(Runtime& runtime, ThreadState& thread, Kind kind, Work work, Stream& stream, bool wait) {
   if (wait || (runtime.mode() == LaunchMode::Blocking && !stream.capturing())) {

@@ -32,7 +32,7 @@ struct FillRequest {
   std::size_t size;
 };
 
-// `wait`: complete on return. Else asynchronous, as far as the memory allows.
+// `wait`: the copy is complete on return. Otherwise it is asynchronous unless it touches pageable memory.
 Status copy(Runtime& runtime, ThreadState& thread, const CopyRequest& request, Stream& stream, bool wait);
 Status fill(Runtime& runtime, ThreadState& thread, const FillRequest& request, Stream& stream, bool wait);
 

@@ -23,7 +23,7 @@ void Device::add(Stream& stream) {
 
 void Device::remove(Stream& stream) {
   const std::lock_guard lock(mutex_);
-  // Somebody may still synchronise the device to learn of it.
+  // A later synchronization of the device reports it.
   stream.moveFailure(default_stream);
   std::erase(streams_, &stream);
 }
@@ -57,7 +57,7 @@ void Device::restore() {
     default_stream.setLost(false);
     lost_.store(false, std::memory_order_release);
   }
-  // Others may be lost too: the switch is on if any is.
+  // Other devices may be lost too: the switch is on if any device is lost.
   diagnosis::turn(diagnosis::kLost, false);
   Runtime& runtime = *Runtime::get();
   for (int other = 0; other < runtime.deviceCount(); ++other) {
@@ -88,7 +88,7 @@ Status Device::drain(ThreadState& thread) {
   if (!busy.empty() && WorkerPool::exiting()) {
     return fail(Status::NotSupported, "the process is exiting and queued work is not run any more");
   }
-  // All markers first: what is submitted while we wait for one stream is not ours to wait for on the next.
+  // Submit all markers first: work that is submitted while this thread waits for one stream is not waited for on the next.
   std::vector<CompletionPtr> ends;
   ends.reserve(busy.size());
   for (Stream* const stream : busy) {
@@ -115,7 +115,7 @@ Status Device::synchronize(ThreadState& thread) {
   const std::lock_guard lock(mutex_);
   Status failure = Status::Success;
   for (Stream* const stream : streams_) {
-    // Each is reported with this one; the message is that of the first.
+    // All failures are reported at once, with the message of the first.
     if (failure == Status::Success) {
       failure = stream->takeFailure();
     } else {

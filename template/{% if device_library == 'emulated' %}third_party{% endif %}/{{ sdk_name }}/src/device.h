@@ -30,16 +30,16 @@ struct Device {
   // Success, or DeviceLost with the reason.
   Status check() { return lost_.load(std::memory_order_acquire) ? explainLoss() : Status::Success; }
 
-  // From now on the device accepts nothing, and what is queued ends without being run. The first reason counts.
+  // From now on the device accepts no work, and queued work ends without running. The first reason counts.
   void lose(const char* reason);
 
-  // Undoes that, for a device that is empty.
+  // Undoes this for a device without work.
   void restore();
 
   // Waits for everything submitted before.
   Status drain(ThreadState& thread);
 
-  // As drain; reports the failure of queued work.
+  // Like drain; reports the failure of queued work.
   Status synchronize(ThreadState& thread);
 
  private:

@@ -61,7 +61,7 @@ Status DeviceMemory::allocate(std::size_t size, void** pointer) {
   }
   const std::size_t head = place.address - block_base;
   const std::size_t tail = block_size - head - extent;
-  // Whatever may throw comes before the first change of what is there already, or undoes itself.
+  // Steps that may throw come before the first change of existing blocks, or undo themselves.
   if (tail != 0) {
     blocks_.emplace(place.address + extent, Block{tail, 0, Use::Free});
     try {
@@ -127,7 +127,7 @@ Status DeviceMemory::release(std::uintptr_t address) {
   it->second.use = Use::Leaving;
   const std::size_t page = platform::pageSize();
   if (roundUp(address, page) < roundDown(end, page)) {
-    // Returning much memory takes time, and others need not wait: nobody else touches a block that is leaving.
+    // Returning much memory takes time. No other thread uses this block, so others need not wait.
     lock.unlock();
     discard(roundUp(address, page), roundDown(end, page));
     lock.lock();
@@ -178,7 +178,7 @@ std::vector<std::uintptr_t> DeviceMemory::allocations() {
   return starts;
 }
 
-// Pages that [begin, end) shared with its neighbours, once the neighbours are free too.
+// Discards the first and the last page of [begin, end), which it shares with its neighbours, if these are free too.
 void DeviceMemory::discardBorders(std::uintptr_t begin, std::uintptr_t end, std::uintptr_t free_begin, std::uintptr_t free_end) {
   const std::size_t page = platform::pageSize();
   const std::uintptr_t first = roundDown(begin, page);

@@ -17,7 +17,7 @@ namespace emulator {
 
 struct Allocation {
   std::uintptr_t base = 0;
-  std::size_t size = 0;  // as asked for
+  std::size_t size = 0;  // of the request
 
   bool covers(std::uintptr_t address, std::size_t bytes) const { return address - base <= size && bytes <= size - (address - base); }
 };
@@ -38,7 +38,7 @@ class DeviceMemory {
       std::uintptr_t base, std::size_t size, std::ptrdiff_t kernel_offset, platform::Backing backing, std::uintptr_t import_base,
       std::size_t import_size);
 
-  // Memory of other processes, which counts neither as allocated nor as free here.
+  // Memory of other processes. It counts neither as allocated nor as free.
   ImportWindow imports;
 
   Status allocate(std::size_t size, void** pointer);
@@ -48,10 +48,10 @@ class DeviceMemory {
   // Where live allocations start.
   std::vector<std::uintptr_t> allocations();
 
-  // The live allocation around an address, also if it is another process's.
+  // The live allocation that contains an address. It may belong to another process.
   bool find(std::uintptr_t address, Allocation* allocation);
 
-  // As find, for a signal handler: no waiting for a lock that the interrupted thread may hold.
+  // Like find, for a signal handler: does not wait for the lock, because the interrupted thread may hold it.
   Lookup tryFind(std::uintptr_t address, Allocation* allocation);
 
   std::size_t size() const { return size_; }

@@ -1,4 +1,4 @@
-// What helps to find mistakes and is off by default: delays, injected failures, errors that stick, the launch log.
+// Diagnosis, off by default: delays, injected failures, sticky errors, the launch log.
 #pragma once
 
 #include <atomic>
@@ -9,13 +9,13 @@ struct Settings;
 
 namespace diagnosis {
 
-// What is on. Most calls look at it, and it changes next to never.
+// The switches. Most calls read them, and they change rarely.
 enum Switch : unsigned {
   kFailures = 1,  // calls may have to fail
   kDelay = 2,  // kernels take longer
   kLog = 4,  // submissions are written to a file
   kLost = 8,  // a device is lost
-  kSticky = 16,  // a queued kernel that fails takes its device with it
+  kSticky = 16,  // the device is lost when a queued kernel fails
 };
 
 // Failures are possible until the first call has read the environment.
@@ -31,7 +31,7 @@ void turn(Switch which, bool on);
 
 void setDelay(unsigned microseconds);
 
-// Holds the calling thread, which does the work of the device, for as long as the delay says.
+// Delays the calling thread, which does the device's work.
 void delay();
 
 }  // namespace diagnosis

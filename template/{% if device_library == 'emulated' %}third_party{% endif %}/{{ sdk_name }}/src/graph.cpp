@@ -60,7 +60,7 @@ std::string text(const char* format, std::size_t number) {
   return buffer;
 }
 
-// The address that the caller passed, as opposed to the one that a kernel uses.
+// The device address that the caller passed, not the kernel address.
 std::string addressText(const void* address) {
   auto value = reinterpret_cast<std::uintptr_t>(address);
   const AddressSpace& space = Runtime::get()->space;
@@ -197,7 +197,7 @@ std::shared_ptr<const Graph> GraphExec::get() {
 }
 
 Status GraphExec::launch(ThreadState& thread, Stream& stream, bool at_once) {
-  // Completes also if the thread is being ended inside of a node.
+  // Completes even if the thread is ended inside a node.
   struct Finish {
     Completion& run;
     ~Finish() { run.complete(); }
@@ -224,7 +224,7 @@ Status GraphExec::launch(ThreadState& thread, Stream& stream, bool at_once) {
   TaskPtr task = makeMarker(Kind::Graph, run);
   task->function = &GraphRun::run;
   task->arguments = run.get();
-  // With the lock held: nobody may have a stream wait for a launch that the stream is given only later.
+  // With the lock held. Otherwise a stream could wait for a launch that is submitted to it only later.
   if (before != nullptr) {
     stream.enqueue(makeMarker(Kind::Wait, before));
   }

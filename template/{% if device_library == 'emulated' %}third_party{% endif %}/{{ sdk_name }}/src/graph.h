@@ -1,4 +1,4 @@
-// A graph: work that was captured, and can be submitted again as a whole.
+// A graph: captured work that can be submitted again as a whole.
 #pragma once
 
 #include <cstddef>
@@ -16,11 +16,11 @@ namespace emulator {
 struct GraphNode {
   TaskPtr work;
   int device;
-  std::uintptr_t stream;  // handle of the stream that was given the work
-  std::vector<std::size_t> after;  // nodes that come before
+  std::uintptr_t stream;  // handle of the stream to which the work was submitted
+  std::vector<std::size_t> after;  // nodes that this one depends on
 };
 
-// Nodes in the order of capture, in which each comes after all that it depends on. Unchangeable once captured.
+// Nodes in the order of capture. Each is behind all nodes that it depends on. Immutable after the capture.
 class Graph {
  public:
   const std::vector<GraphNode>& nodes() const { return nodes_; }
@@ -28,10 +28,10 @@ class Graph {
   // Returns the new node's index.
   std::size_t add(GraphNode node);
 
-  // Whether each node can be reached from these by going back.
+  // Whether these nodes depend, directly or indirectly, on all others.
   bool allBefore(const std::vector<std::size_t>& ends) const;
 
-  // Whether the calling thread may run it: no host function, nothing that takes long.
+  // Whether the calling thread may run it: it has no host function and no long work.
   bool mayRunAtOnce() const { return may_run_at_once_; }
 
   // Whether a node belongs to the device, by its stream or its addresses.
@@ -40,7 +40,7 @@ class Graph {
   // Success unless one of the devices is lost.
   Status checkDevices() const;
 
-  // On the calling thread; an exception ends it.
+  // Runs it on the calling thread. An exception ends it.
   void run() const;
 
   // In the language of Graphviz.
@@ -52,7 +52,7 @@ class Graph {
   std::uint64_t devices_ = 0;  // a bit for each
 };
 
-// What the handles of the C interface stand for. Objects are never freed, only used again. Thread-safe.
+// The object behind a graph handle of the C interface. Objects are never freed, only reused. Thread-safe.
 class GraphSlot {
  public:
   void open(std::shared_ptr<const Graph> graph);

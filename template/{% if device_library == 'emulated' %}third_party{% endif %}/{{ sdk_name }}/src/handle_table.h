@@ -1,4 +1,4 @@
-// Handles that can be checked: a number that says which slot, and how often the slot has been used.
+// Handles that can be checked: a number that contains the slot, and how often the slot has been used.
 #pragma once
 
 #include <atomic>
@@ -10,8 +10,8 @@
 
 namespace emulator {
 
-// A handle is no address. Looking one up takes two loads and recognises numbers that never were a handle, and handles whose
-// object has ended, even if the slot is in use again. Objects are never freed, only used again. Thread-safe.
+// A handle is no address. A look-up takes two loads. It recognizes numbers that never were a handle, and handles whose object
+// has ended, even if the slot is in use again. Objects are never freed, only reused. Thread-safe.
 template <class Object, unsigned kTag, unsigned kIndexBits = 22>
 class HandleTable {
   static_assert(sizeof(void*) == 8 && kTag < 0x80);
@@ -49,7 +49,7 @@ class HandleTable {
     return odd && slot != nullptr && slot->generation.load(std::memory_order_acquire) == generationOf(handle) ? &slot->object : nullptr;
   }
 
-  // Makes the handle invalid. Null if it was not valid, also if another thread came first.
+  // Makes the handle invalid. Null if it was not valid, for example because another thread was faster.
   Object* retire(std::uintptr_t handle) {
     Object* const object = find(handle);
     if (object == nullptr) {
@@ -59,7 +59,7 @@ class HandleTable {
     return slotAt(handle & kIndexMask)->generation.compare_exchange_strong(generation, generation + 1) ? object : nullptr;
   }
 
-  // Calls function(handle, object) for each handle that is valid. Others may change that meanwhile.
+  // Calls function(handle, object) for each valid handle. Other threads may add and remove handles meanwhile.
   template <class Function>
   void forEach(Function&& function) {
     std::size_t count;
@@ -104,7 +104,7 @@ class HandleTable {
     if (chunk_count_ == kChunks) {
       return false;
     }
-    // Room for every slot there is, so that recycle never allocates.
+    // Room for every slot, so that recycle never allocates.
     free_.reserve((chunk_count_ + 1) * kChunkSize);
     auto chunk = std::make_unique<Slot[]>(kChunkSize);
     for (std::size_t i = kChunkSize; i-- > 0;) {

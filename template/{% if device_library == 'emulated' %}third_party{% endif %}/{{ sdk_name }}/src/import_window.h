@@ -13,7 +13,7 @@ namespace emulator {
 
 struct Allocation;
 
-// An allocation of another process, the same for all time.
+// An allocation of another process. The identity is never reused.
 struct ImportKey {
   std::uint64_t exporter = 0;
   std::uint64_t serial = 0;
@@ -21,8 +21,8 @@ struct ImportKey {
   bool operator==(const ImportKey&) const = default;
 };
 
-// The second part of a device's address range. Like device memory, it is mapped at the kernel addresses only. What is opened
-// twice is mapped once, and closed by as many calls. Thread-safe.
+// The second part of a device's address range. Like device memory, it is mapped at the kernel addresses only. Memory
+// that is opened twice is mapped once, and needs two calls to close. Thread-safe.
 class ImportWindow {
  public:
   ImportWindow(std::uintptr_t base, std::size_t size, std::ptrdiff_t kernel_offset)
@@ -30,17 +30,17 @@ class ImportWindow {
 
   bool contains(std::uintptr_t address) const { return address - base_ < size_; }
 
-  // True if it was open already: *pointer is set, and one more close is due.
+  // True if it was open already: sets *pointer, and needs one more close.
   bool reopen(const ImportKey& key, void** pointer);
 
-  // Maps `size` bytes that lie at `offset` in the exporter's memory.
+  // Maps `size` bytes at `offset` in the exporter's memory.
   Status open(const ImportKey& key, platform::Backing backing, std::size_t offset, std::size_t size, void** pointer);
 
   bool isStart(std::uintptr_t address);
   Status close(std::uintptr_t address);
   void closeAll();
 
-  // As in DeviceMemory.
+  // See DeviceMemory.
   bool find(std::uintptr_t address, Allocation* allocation);
   bool tryFind(std::uintptr_t address, Allocation* allocation, bool* busy);
 

@@ -1,4 +1,4 @@
-// What a process shows to others: a block of shared memory in which they look up what its handles stand for.
+// The board of a process: a block of shared memory in which other processes look up its handles.
 #pragma once
 
 #include <atomic>
@@ -9,14 +9,14 @@
 
 namespace emulator {
 
-// What the bytes of a handle of the C interface mean.
+// The layout of a handle of the C interface.
 struct IpcHandle {
   std::uint32_t magic = 0;
   std::uint32_t process = 0;
   std::uint64_t started = 0;
   std::uint64_t exporter = 0;  // a random number of the process
   std::uint64_t board = 0;  // the name of the block
-  std::uint64_t serial = 0;  // no two handles of a process have the same
+  std::uint64_t serial = 0;  // unique among the handles of a process
   std::uint32_t slot = 0;
   std::uint32_t reserved[5] = {};
 
@@ -24,7 +24,7 @@ struct IpcHandle {
 };
 static_assert(sizeof(IpcHandle) == 64);
 
-// A slot is taken or free; its content holds as long as the serial number is the one of the handle.
+// A slot is taken or free. Its content is valid as long as its serial number is that of the handle.
 struct MemorySlot {
   std::atomic<std::uint64_t> serial;
   std::atomic<std::uint64_t> backing;  // the name of the device's memory
@@ -33,8 +33,8 @@ struct MemorySlot {
   std::atomic<std::uint32_t> device;
 };
 
-// The marks of the recordings of an event are used in turn, again and again: a process that was late, or has died, cannot make a
-// mistake about who owns the slot by now.
+// The marks of an event's recordings are reused in turn. They hold numbers of recordings, so a process that was late, or has died,
+// cannot complete a recording that uses its mark by now.
 struct EventSlot {
   static constexpr std::size_t kMarks = 16;
 

@@ -12,7 +12,7 @@
 namespace emulator {
 namespace {
 
-// Leaked: there are launches while the process exits, too.
+// Never destroyed, because launches can happen while the process exits.
 struct Log {
   std::mutex mutex;
   std::FILE* file = nullptr;

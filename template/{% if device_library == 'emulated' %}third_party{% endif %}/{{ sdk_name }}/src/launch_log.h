@@ -1,4 +1,4 @@
-// One line for each submission, for whoever wants to know what a program gives to the device.
+// The launch log: one line for each submission to the device.
 #pragma once
 
 #include "diagnosis.h"
@@ -8,12 +8,12 @@ namespace emulator {
 
 class Stream;
 
-// Null: no log any more. "stderr": the standard error output. Else a file, which is overwritten.
+// Null: ends the log. "stderr": the standard error output. Else a file, which is overwritten.
 Status openLaunchLog(const char* path);
 
 [[gnu::format(printf, 3, 4)]] void writeLaunchLog(const Stream& stream, const char* kind, const char* format, ...);
 
-// Next to nothing if there is no log. The arguments are not evaluated then.
+// Without a log it costs almost nothing: the arguments are not evaluated.
 #define EMULATOR_LOG(stream, kind, ...) \
   do { \
     if (::emulator::diagnosis::on(::emulator::diagnosis::kLog)) [[unlikely]] { \

@@ -1,4 +1,4 @@
-// Brings a device back to the state it had at the start.
+// Resets a device to its initial state.
 #pragma once
 
 #include "status.h"
@@ -8,7 +8,7 @@ namespace emulator {
 struct Device;
 class Runtime;
 
-// Queued work is discarded, what is running is awaited. Streams, events and graphs of the device end, its memory is freed.
+// Discards queued work and waits for running work. Then ends the device's streams, events and graphs, and frees its memory.
 Status resetDevice(Runtime& runtime, ThreadState& thread, Device& device);
 
 }  // namespace emulator

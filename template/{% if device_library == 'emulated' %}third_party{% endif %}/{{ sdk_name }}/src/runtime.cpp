@@ -16,7 +16,7 @@ std::atomic<bool> g_set_up{false};
 std::atomic<bool> g_forked{false};
 bool g_refused = false;  // guarded by setUpMutex
 
-// Leaked like the rest: a thread may be here while the process exits.
+// Never destroyed, because a thread may use it while the process exits.
 std::mutex& setUpMutex() {
   static auto* const mutex = new std::mutex;
   return *mutex;
@@ -81,7 +81,7 @@ Status Runtime::create(const Settings& wanted) {
   mode_ = wanted.launch_mode;
   diagnosis::setDelay(wanted.delay);
   diagnosis::turn(diagnosis::kSticky, wanted.sticky_errors);
-  // Address space that was reserved stays so if a later step fails: it costs nothing, and the failure is final.
+  // If a later step fails, the reserved address space stays reserved: it costs nothing, and the failure is final.
   if (!space.create(wanted.device_count, memory)) {
     return failSetUp();
   }
@@ -104,7 +104,7 @@ Status Runtime::create(const Settings& wanted) {
   std::atexit([] {
     if (Runtime* const runtime = get()) {
       WorkerPool::beginExit();
-      // A kernel that never ends must not keep the process from ending.
+      // A kernel that never ends must not block the end of the process.
       const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(1);
       for (const auto& device : runtime->devices_) {
         device->workers.awaitExit(deadline);

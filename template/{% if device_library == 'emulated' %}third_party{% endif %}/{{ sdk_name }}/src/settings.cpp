@@ -113,7 +113,7 @@ Settings read() {
 }  // namespace
 
 const Settings& settings() {
-  // Leaked, so that it can be read while the process exits.
+  // Never destroyed, so that it can be read while the process exits.
   static const Settings* const instance = new Settings(read());
   return *instance;
 }

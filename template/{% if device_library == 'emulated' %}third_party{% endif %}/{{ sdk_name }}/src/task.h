@@ -13,7 +13,7 @@ namespace emulator {
 
 using Kernel = void (*)(void*);
 
-// What was submitted; only Record, Wait and Turn change how a stream treats it.
+// The kind of a task. A stream treats only Record, Wait and Turn in a special way.
 enum class Kind {
   Kernel,
   HostFunction,
@@ -21,8 +21,8 @@ enum class Kind {
   Fill,
   Graph,  // the completion is that of the whole graph
   Record,  // complete the completion
-  Wait,  // go on when the completion is complete
-  Turn,  // complete the completion and stop: who waits for it owns the stream until it hands it back
+  Wait,  // continue when the completion is complete
+  Turn,  // complete the completion and stop: its waiter owns the stream until it returns it
 };
 
 struct Task {
@@ -37,7 +37,7 @@ struct Task {
 
   bool isDeviceWork() const { return kind == Kind::Kernel || kind == Kind::Copy || kind == Kind::Fill; }
 
-  // Work runs a function and needs a worker; the rest is quick and can be done by whoever owns the stream.
+  // Work runs a function and needs a worker. Other tasks are quick, and any owner of the stream can do them.
   bool isWork() const { return function != nullptr; }
 };
 

@@ -1,4 +1,4 @@
-// The threads of a device: they run what streams have queued. None is started before there is work for it.
+// The threads of a device, which run queued work of streams. A thread starts when there is work for it.
 #pragma once
 
 #include <atomic>
@@ -13,9 +13,9 @@ class Stream;
 inline constexpr int kLeastPriority = 0;
 inline constexpr int kGreatestPriority = -2;
 
-// To wake a thread that sleeps costs the one that wakes it several microseconds, many times as much as all the rest of a
-// submission. So a worker that runs out of work looks for more on its own for a while, at growing intervals, before it sleeps
-// until it is woken. Submissions leave it to that, and who waits for the work wakes the worker. Thread-safe.
+// Waking a sleeping thread costs the caller several microseconds, many times as much as the rest of a submission. Therefore a worker
+// without work polls for a while, at growing intervals, before it sleeps until it is woken. A submission does not wake a polling
+// worker, but a thread that waits for the work does. Thread-safe.
 class WorkerPool {
  public:
   // Threads of each device, at most.
@@ -23,18 +23,18 @@ class WorkerPool {
 
   explicit WorkerPool(int device) : device_(device) {}
 
-  // Takes over the ownership of a stream that has work, and has a worker advance it: streams of the lowest number
-  // first, among equals those that have been waiting longest.
+  // Takes ownership of a stream that has work. A worker advances it: streams with the lowest priority number first, and among
+  // equals the one that has waited longest.
   void schedule(Stream& stream);
 
-  // Has work that was left to a worker's own attention begin at once. For who found something not done yet.
+  // Wakes a polling worker, so that work begins at once. For callers that found work incomplete.
   void hurry() {
     if (left_alone_.load(std::memory_order_relaxed)) {
       wake();
     }
   }
 
-  // While there is one, somebody waits for work of whatever device, and no work is left to a worker's own attention.
+  // While one exists, a thread waits for work of some device, so submissions wake workers at once.
   class Waiter {
    public:
     Waiter();
@@ -45,10 +45,10 @@ class WorkerPool {
   // Whether a stream that is waiting should be served before more work of one with this priority.
   bool wantedBy(int priority) const { return most_urgent_.load(std::memory_order_relaxed) <= priority; }
 
-  // The process is ending: workers take up nothing new.
+  // The process is ending: workers begin no new work.
   static void beginExit();
 
-  // Waits for what is running, at most until `deadline`.
+  // Waits for running work, at most until `deadline`.
   void awaitExit(std::chrono::steady_clock::time_point deadline);
   static bool exiting();
 
@@ -80,7 +80,7 @@ class WorkerPool {
   std::atomic<bool> left_alone_{false};
   int threads_ = 0;
   int resting_ = 0;  // threads without work
-  int sleeping_ = 0;  // those of them that have to be woken
+  int sleeping_ = 0;  // the threads among them that must be woken
 };
 
 }  // namespace emulator

@@ -12,8 +12,8 @@ namespace openreg {
 
 // The segments and blocks of one device: finds, splits and merges blocks, and gets new segments from the SDK.
 //
-// Owns every segment and block, and the pools of free ones. A block that it hands out stays its own, and comes back by giveBack() or
-// retire(). DeviceCache owns it. Not thread-safe: the cache is locked. Nothing here waits for the device.
+// Owns every segment and block, and the pools of free ones. It keeps the ownership of a block that it hands out; giveBack() or
+// retire() return the block. DeviceCache owns it. Not thread-safe: the cache is locked. Nothing here waits for the device.
 class BlockStore {
  public:
   BlockStore(c10::DeviceIndex index, MemoryReport& report) : index_(index), report_(report) {}
@@ -30,7 +30,7 @@ class BlockStore {
   // A new segment, as one block; null if the device or the memory fraction has no room for it. Without a size: of the usual size.
   Block* takeNewSegment(const BlockRequest& request);
   Block* takeNewSegment(const BlockRequest& request, size_t size);
-  // Cuts off what is beyond `size` bytes and leaves it free, if the settings allow it.
+  // Cuts off the memory behind `size` bytes as a free block, if the settings allow it.
   void split(Block* block, size_t size);
 
   void markAllocated(Block* block, BlockRequest& request);
@@ -44,7 +44,7 @@ class BlockStore {
 
   // Appends the free blocks that are all of their segment, and at least so many bytes, and takes them out of the pool.
   static void takeWholeSegments(BlockPool& pool, std::vector<Block*>& blocks, size_t least = 0);
-  // Puts back what takeWholeSegments() took.
+  // Puts back the blocks of takeWholeSegments().
   static void putBack(Block* block) {
     block->pool->free.insert(block);
   }
@@ -57,7 +57,7 @@ class BlockStore {
   PrivatePools& privatePools() {
     return private_pools_;
   }
-  // Whether a graph is captured on the device: then no event may be recorded or queried, and nobody may wait for the device.
+  // Whether a graph is captured on the device. Meanwhile no event may be recorded or queried, and no thread may wait for the device.
   bool capturing() const {
     return private_pools_.routing();
   }

@@ -124,7 +124,7 @@ void CacheReclaim::releaseSome(size_t bytes, size_t least, Order order, const Co
 }
 
 // Returns whether all work of the stream is complete, so that nothing writes to its cached blocks any more. A kernel that runs out of
-// memory needs not wait for its own stream, where nothing is before it; it does not wait for another one, which may be waiting for it.
+// memory need not wait for its own stream, whose earlier work is complete. It must not wait for another stream, which may wait for it.
 bool CacheReclaim::finishWorkOn(c10::StreamId id) const {
   const Stream stream(c10::Stream(c10::Stream::UNSAFE, c10::Device(kDeviceType, index_), id));
   if (auto* running = device::runningStream(); running != nullptr) {
@@ -134,8 +134,8 @@ bool CacheReclaim::finishWorkOn(c10::StreamId id) const {
   return true;
 }
 
-// Gives the blocks, which takeWholeSegments() took, back to the device; puts back those whose streams are not done. Returns how many
-// were given back.
+// Returns the blocks of takeWholeSegments() to the device, and puts back those whose streams are busy. Returns how many it returned
+// to the device.
 size_t CacheReclaim::release(std::vector<Block*> blocks, const Context& context, CacheLock& lock) {
   if (blocks.empty()) {
     return 0;

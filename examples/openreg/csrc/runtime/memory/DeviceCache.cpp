@@ -22,7 +22,7 @@ Block* DeviceCache::allocate(size_t nbytes, c10::StreamId stream) {
   return block;
 }
 
-// A block of at least the size, from what is free or from the device.
+// A block of at least the size, from the free blocks or from the device.
 Block* DeviceCache::find(const BlockRequest& request, CacheLock& lock) {
   Block* block = store_.takeFree(request);
   if (block == nullptr && request.owner == nullptr) {
@@ -32,7 +32,7 @@ Block* DeviceCache::find(const BlockRequest& request, CacheLock& lock) {
   if (block == nullptr && !store_.capturing()) {
     block = reclaim_.allocate(request, lock);
   } else if (block == nullptr) {
-    // Nothing is reclaimed: that waits for the device, which is not allowed while a graph is captured.
+    // Nothing is reclaimed, because reclaiming waits for the device, which is not allowed while a graph is captured.
     block = store_.takeNewSegment(request);
     block = block != nullptr ? block : store_.takeNewSegment(request, request.size);
   }

@@ -17,7 +17,7 @@ namespace openreg {
 //
 //   BlockStore    segments and blocks: finding, splitting, merging, the pools
 //   StreamUses    freed blocks that other streams still use
-//   CacheReclaim  what is given back to the device
+//   CacheReclaim  segments that are given back to the device
 //   MemoryReport  statistics, history, snapshots, out of memory
 //
 // The parts unlock the cache wherever they wait for the device.
@@ -31,7 +31,7 @@ class DeviceCache {
   void free(Block* block);
   void recordStream(Block* block, c10::Stream stream);
 
-  // The rest as CachingAllocator has it. The filter is called with the cache locked.
+  // For the other functions see CachingAllocator. The filter is called with the cache locked.
   void emptyCache(c10::MempoolId_t id);
   void beginAllocateToPool(c10::MempoolId_t id, PrivatePools::StreamFilter filter);
   void endAllocateToPool(c10::MempoolId_t id);

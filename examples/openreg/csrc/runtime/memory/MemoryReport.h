@@ -11,8 +11,8 @@
 
 namespace openreg {
 
-// What the cache of one device tells others: statistics, history, snapshots and the out-of-memory error. The cache's other parts say
-// here what happens to a block; this class counts it and records it in the history.
+// The reports of the cache of one device: statistics, history, snapshots and the out-of-memory error. The cache's other parts report
+// each event of a block here; this class counts it and records it in the history.
 //
 // Owns the statistics and the history. DeviceCache owns it. Not thread-safe: the cache is locked, except for gather().
 class MemoryReport {
@@ -61,8 +61,8 @@ class MemoryReport {
     ++stats_.num_sync_all_streams;
   }
 
-  // Raises c10::OutOfMemoryError, after it has unlocked the cache: nobody has to wait for the message and its stack. `limit` is what
-  // the process may reserve, if that is less than the device has.
+  // Raises c10::OutOfMemoryError. Unlocks the cache first, so that other threads do not wait for the message and its stack. `limit`
+  // is the memory that the process may reserve, if that is less than the device has.
   [[noreturn]] void throwOutOfMemory(const BlockRequest& request, std::optional<size_t> limit, bool capturing, CacheLock& lock);
 
   size_t allocatedBytes() const;  // that users have

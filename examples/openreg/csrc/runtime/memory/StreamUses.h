@@ -21,7 +21,8 @@ class StreamUses {
 
   static void add(Block* block, c10::Stream stream);
 
-  // Takes a freed block with uses, and retires it later. While a graph is captured no event may be recorded: it is recorded after.
+  // Takes a freed block with uses, and retires it later. While a graph is captured no event may be recorded, so it is recorded
+  // after the capture.
   // Does not throw.
   void await(Block* block);
 

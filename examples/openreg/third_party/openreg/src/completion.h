@@ -1,4 +1,4 @@
-// A point in a stream that has been passed or will be: one recording of an event, the end of a wait.
+// A point in a stream: a recording of an event, or the end of a wait.
 #pragma once
 
 #include <atomic>
@@ -16,17 +16,17 @@ class Stream;
 // Device time in nanoseconds.
 std::int64_t now();
 
-// Passed once, by the stream that comes to it. Each recording of an event makes its own, so that recording it again cannot
-// release those who wait for the earlier one.
+// Completed once, by the stream that reaches it. Each recording of an event has its own completion, so that recording the event
+// again cannot release threads and streams that wait for the earlier recording.
 class Completion {
  public:
-  // `stream` is the one that will come to this point; null if another process's will.
+  // `stream` will reach this point; null if it belongs to another process.
   explicit Completion(const Stream* stream) : stream_(stream) {}
 
   bool done() const { return done_.load(std::memory_order_acquire); }
   const Stream* stream() const { return stream_; }
 
-  // Only once done.
+  // Valid only when done.
   std::int64_t time() const { return time_; }
 
   void complete();
@@ -34,10 +34,10 @@ class Completion {
   // Blocks the calling thread.
   void wait();
 
-  // Has the stream advance on completion; false if that has happened already. The vector's memory may run out (throws).
+  // The stream advances on completion; returns false if it is complete already. Throws if memory runs out.
   bool park(Stream& stream);
 
-  // Has the function called on completion, by whoever completes it; at once if that has happened already. Once.
+  // Calls the function once, on completion, on the completing thread; at once if it is complete already.
   void then(std::function<void()> function);
 
  private:

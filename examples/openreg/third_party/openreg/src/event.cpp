@@ -79,7 +79,7 @@ Status Event::record(Stream& stream) {
       }
     }
     captured_ = std::move(captured);
-    // An idle stream has come to this point already.
+    // An idle stream has already reached this point.
     if (captured_ != nullptr) {
       latest_.reset();
     } else if (!stream.idle()) {
@@ -103,7 +103,7 @@ Status Event::record(Stream& stream) {
   return Status::Success;
 }
 
-// The latest recording, by whatever process, if it is not complete. With the lock.
+// The latest recording, of any process, if it is not complete. With the lock.
 CompletionPtr Event::latestPending() {
   if (shared_ != nullptr) [[unlikely]] {
     if (const std::uint64_t number = shared_->latest(); number != number_) {
@@ -111,7 +111,7 @@ CompletionPtr Event::latestPending() {
       number_ = number;
     }
     if (latest_ != nullptr && latest_->stream() == nullptr && shared_->done(number_)) {
-      latest_.reset();  // whoever watches it will come to know
+      latest_.reset();  // its waiters are notified separately
     }
   }
   return latest_ != nullptr && !latest_->done() ? latest_ : nullptr;
@@ -193,7 +193,7 @@ Status Event::synchronize(ThreadState& thread) {
 }
 
 Status Event::time(std::int64_t* nanoseconds) {
-  // Pending is no failure here, but captured is.
+  // A pending event is no failure here, but a captured one is.
   if (CompletionPtr completion; pending(&completion) != Status::Success) {
     return Status::StreamCaptureUnsupported;
   }

@@ -1,4 +1,4 @@
-// An event: stands for what a stream had been given when it was recorded last.
+// An event: the work that a stream had in its queue when the event was last recorded.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@
 
 namespace emulator {
 
-// Objects are never freed, only used again. Thread-safe.
+// Objects are never freed, only reused. Thread-safe.
 class Event {
  public:
   static constexpr unsigned kBlockingSync = 1;
@@ -22,20 +22,20 @@ class Event {
   void open(int device, unsigned flags);
   void close();
 
-  // From now on the event is one of several processes.
+  // Makes the event one that several processes share.
   Status share(IpcHandle* handle);
   void adopt(std::shared_ptr<SharedEvent> shared);
 
   Status record(Stream& stream);
 
-  // Has later work of the stream wait for the latest recording.
+  // Later work of the stream waits for the latest recording.
   Status hold(ThreadState& thread, Stream& stream);
 
   // Success or NotReady, or LaunchFailure if another process recorded it and has ended.
   Status query();
   Status synchronize(ThreadState& thread);
 
-  // Nanoseconds at which the device came to the latest recording.
+  // The time in nanoseconds at which the device reached the latest recording.
   Status time(std::int64_t* nanoseconds);
 
   int device();
@@ -47,7 +47,7 @@ class Event {
 
   std::mutex mutex_;
   CompletionPtr latest_;  // null if it was complete from the start
-  std::shared_ptr<SharedEvent> shared_;  // null if it is this process's alone
+  std::shared_ptr<SharedEvent> shared_;  // null if only this process uses it
   std::uint64_t number_ = 0;  // of latest_ in shared_
   CapturedPointPtr captured_;  // the latest recording became part of a graph
   std::int64_t time_ = 0;

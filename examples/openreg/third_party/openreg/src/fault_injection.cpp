@@ -82,7 +82,7 @@ struct Plan {
   Status failure;
 };
 
-// Leaked: calls are counted while the process exits, too.
+// Never destroyed, because calls are counted while the process exits.
 struct Plans {
   std::mutex mutex;
   std::vector<Plan> list;
@@ -110,7 +110,7 @@ void add(std::vector<Plan>& list, const Function& function, unsigned nth, Status
 }  // namespace
 
 Status injectFailure(std::string_view name, unsigned nth, Status failure) {
-  settings();  // has the environment applied, whose plans count from the first call
+  settings();  // applies the environment, whose plans count from the first call
   const Function* const function = findFunction(name);
   if (function == nullptr) {
     return fail(

@@ -1,4 +1,4 @@
-// Has calls fail that would succeed, so that the handling of failures can be tested.
+// Lets chosen calls fail, so that the handling of failures can be tested.
 #pragma once
 
 #include <string>
@@ -8,14 +8,14 @@
 
 namespace emulator {
 
-// The nth call of the function from now on, counted from 1, fails once; 0 takes that back. Success as the failure: one that
-// fits the function.
+// The nth call of the function from now on, counted from 1, fails once; 0 cancels this. If the failure is Success, one that
+// fits the function is chosen.
 Status injectFailure(std::string_view function, unsigned nth, Status failure);
 
-// The same in the form "function:nth,function:nth". Returns what is wrong with it, empty if nothing is.
+// The same in the form "function:nth,function:nth". Returns an error message; empty if the text is valid.
 std::string injectFailures(std::string_view list);
 
-// Counts a call. Success unless it has to fail. Only while diagnosis::kFailures is on.
+// Counts a call. Returns Success unless the call must fail. Only while diagnosis::kFailures is on.
 Status countCall(const char* function);
 
 }  // namespace emulator

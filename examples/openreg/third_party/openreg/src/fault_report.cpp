@@ -11,7 +11,7 @@ namespace {
 
 Runtime* g_runtime = nullptr;
 
-// Builds a text without anything that a signal handler must not call.
+// Builds a text with functions that a signal handler may call.
 class Text {
  public:
   Text& operator<<(const char* text) {

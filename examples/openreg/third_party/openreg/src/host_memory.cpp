@@ -40,7 +40,7 @@ Status HostMemory::release(std::uintptr_t address) {
   }
   const std::size_t size = it->second;
   allocations_.erase(it);
-  // The address is free for others only from here on, so that no two entries can overlap.
+  // The address becomes free for others only here, so that no two entries can overlap.
   lock.unlock();
   platform::freeHost(reinterpret_cast<void*>(address), size);
   return Status::Success;

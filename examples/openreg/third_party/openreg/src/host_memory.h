@@ -1,4 +1,4 @@
-// Pinned host memory: allocations that the host may touch and that copies may use asynchronously.
+// Pinned host memory: allocations that the host may access and that copies may use asynchronously.
 #pragma once
 
 #include <atomic>
@@ -19,13 +19,13 @@ class HostMemory {
   bool isStart(std::uintptr_t address);
   Status release(std::uintptr_t address);
 
-  // The allocation around an address.
+  // The allocation that contains an address.
   bool find(std::uintptr_t address, Allocation* allocation);
 
  private:
   std::shared_mutex mutex_;
   std::map<std::uintptr_t, std::size_t> allocations_;
-  // Everything ever allocated lies between these: most pageable memory is told apart without the lock.
+  // The bounds of all allocations so far. They identify most pageable memory without the lock.
   std::atomic<std::uintptr_t> lowest_{UINTPTR_MAX};
   std::atomic<std::uintptr_t> highest_{0};
 };

@@ -16,8 +16,8 @@ bool ImportWindow::reopen(const ImportKey& key, void** pointer) {
   return false;
 }
 
-// The first gap that is large enough, 0 if there is none. Large pieces lie in it as they lie in the exporter's memory, so
-// that both can use the same huge pages, and a page without access follows each.
+// The first gap that is large enough, or 0. A large piece has the same offset from a huge page as in the exporter's memory, so
+// that both can use the same huge pages. A page without access follows each piece.
 std::uintptr_t ImportWindow::choose(std::size_t offset, std::size_t extent) const {
   const std::size_t unit = extent >= platform::kHugePage ? platform::kHugePage : platform::mapUnit();
   const auto fit = [&](std::uintptr_t from) { return from + (offset - from) % unit; };

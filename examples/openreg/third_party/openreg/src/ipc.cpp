@@ -71,7 +71,7 @@ Status Ipc::requireBoard() {
   if (memory == nullptr || !platform::commit(reinterpret_cast<std::uintptr_t>(memory), sizeof(Board))) {
     return fail(Status::MemoryAllocation, "the host has no shared memory left, by which other processes would find this one");
   }
-  board_ = static_cast<Board*>(memory);  // of zeros
+  board_ = static_cast<Board*>(memory);  // the memory is zeroed
   board_name_ = platform::nameOf(backing);
   exporter_ = platform::randomNumber();
   process_ = platform::thisProcess();

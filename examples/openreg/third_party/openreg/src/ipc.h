@@ -1,4 +1,4 @@
-// What is shared with other processes.
+// Memory and events that are shared with other processes.
 #pragma once
 
 #include <atomic>
@@ -34,10 +34,10 @@ class Peer {
 // Thread-safe.
 class Ipc {
  public:
-  // The same handle each time, until the allocation is withdrawn.
+  // Returns the same handle each time, until the allocation is withdrawn.
   Status exportMemory(Device& device, const Allocation& allocation, IpcHandle* handle);
 
-  // To be called before an allocation is freed. Handles of it stop being valid.
+  // Call this before an allocation is freed. Its handles become invalid.
   void withdraw(std::uintptr_t address);
 
   Status openMemory(Runtime& runtime, const IpcHandle& handle, void** pointer);

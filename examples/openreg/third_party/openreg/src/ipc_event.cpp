@@ -12,13 +12,13 @@
 namespace emulator {
 namespace {
 
-// Which process has recorded what: half a recording's number, to recognise an older one, and the process.
+// The process of a recording, and half of the recording's number, by which an older recording is recognized.
 constexpr std::uint64_t authorOf(std::uint64_t number, std::uint32_t process) {
   return (number << 32) | process;
 }
 
-// The thread that looks after the recordings of other processes, which cannot call here. It sleeps a little longer each time
-// that nothing has happened, and for good while there is nothing to look after.
+// The thread that polls the recordings of other processes, because these cannot call this one. It sleeps a little longer each time
+// that it finds no change, and stops polling while no recording is pending.
 class Watch {
  public:
   static Watch& instance() {
@@ -26,7 +26,7 @@ class Watch {
     return watch;
   }
 
-  // False if the system starts no thread.
+  // Returns false if the system refuses to start the thread.
   bool add(std::shared_ptr<SharedEvent> event, std::uint64_t number, CompletionPtr completion) {
     const std::lock_guard lock(mutex_);
     if (!started_) {

@@ -11,14 +11,14 @@
 
 namespace emulator {
 
-// One process's view of it. Recordings, of all processes together, are numbered; the latest is what the event stands for. Once
-// the process that made the event has destroyed it, all are complete. Thread-safe.
+// The event in one process. The recordings of all processes are numbered together, and the latest one counts. When the process that
+// made the event destroys it, all recordings are complete. Thread-safe.
 class SharedEvent : public std::enable_shared_from_this<SharedEvent> {
  public:
-  // An event of this process. It is given back to `owner`.
+  // An event of this process. It is returned to `owner`.
   SharedEvent(Ipc& owner, const IpcHandle& handle, EventSlot& slot);
 
-  // One of another process.
+  // An event of another process.
   SharedEvent(std::shared_ptr<Peer> peer, const IpcHandle& handle, EventSlot& slot);
 
   ~SharedEvent();
@@ -37,7 +37,7 @@ class SharedEvent : public std::enable_shared_from_this<SharedEvent> {
   Status begin(std::uint64_t* number);
   void finish(std::uint64_t number);
 
-  // Complete when the recording is, a moment later; also if it is lost. Null if it is complete already.
+  // Completes shortly after the recording, even if the recording is lost. Null if it is complete already.
   CompletionPtr watch(std::uint64_t number);
 
  private:

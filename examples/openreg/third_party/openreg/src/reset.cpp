@@ -22,7 +22,7 @@ Status resetDevice(Runtime& runtime, ThreadState& thread, Device& device) {
   if (thread.depth != 0) {
     return fail(Status::NotSupported, "a kernel or host function cannot reset a device; do it after the launch has returned");
   }
-  // From here on nothing new is accepted, and what is queued ends without being run.
+  // From here on the device accepts no new work, and queued work ends without running.
   device.lose("it is being reset");
   runtime.captures.abandon(device.index);
   if (const Status status = device.drain(thread); status != Status::Success) {
@@ -46,7 +46,7 @@ Status resetDevice(Runtime& runtime, ThreadState& thread, Device& device) {
     runtime.ipc.withdraw(address);
     device.memory.release(address);
   }
-  thread.detail[0] = '\0';  // of an allocation that somebody else freed at the same moment
+  thread.detail[0] = '\0';  // a message about an allocation that another thread freed meanwhile
   device.restore();
   return Status::Success;
 }

@@ -1,5 +1,5 @@
-// Everything there is once of in a process, set up by the first call that needs a device and never torn down: other
-// libraries may still give memory back while the process exits.
+// The global state of a process. The first call that needs a device sets it up. It is never destroyed, because other libraries
+// may free memory while the process exits.
 #pragma once
 
 #include <atomic>
@@ -27,13 +27,13 @@ class Runtime {
   // Null before the set-up and in a forked child.
   static Runtime* get() { return instance_.load(std::memory_order_acquire); }
 
-  // Sets *runtime, after the set-up if there was none yet.
+  // Sets *runtime, and sets it up first if necessary.
   static Status require(Runtime** runtime) {
     *runtime = get();
     return *runtime != nullptr ? Status::Success : setUp(runtime);
   }
 
-  // Forked, in a child of a process that had set up; else Success.
+  // Forked in a child of a process that had set up the runtime; else Success.
   static Status checkFork();
 
   AddressSpace space;
@@ -47,7 +47,7 @@ class Runtime {
 
   LaunchMode mode() const { return mode_; }
 
-  // Whether an idle stream may run work on the submitting thread. Work that takes longer than that is better queued.
+  // Whether an idle stream may run work on the submitting thread. Long work should be queued.
   bool mayRunAtOnce() const { return mode_ == LaunchMode::Inline && !diagnosis::on(diagnosis::kDelay); }
   int deviceCount() const { return static_cast<int>(devices_.size()); }
   Device& device(int index) { return *devices_[static_cast<std::size_t>(index)]; }
@@ -55,7 +55,7 @@ class Runtime {
   // The thread's current device, which is valid.
   Device& currentDevice(const ThreadState& thread) { return device(thread.device); }
 
-  // The device that owns an address, null if none does.
+  // The device that owns an address, or null.
   Device* deviceAt(std::uintptr_t address);
 
   // Null after fail(). A handle of 0 is the default stream of the current device.
@@ -74,7 +74,7 @@ class Runtime {
     return event;
   }
 
-  // Has what is queued begin at once.
+  // Lets queued work begin at once.
   void hurry() {
     for (const auto& device : devices_) {
       device->workers.hurry();

@@ -1,4 +1,4 @@
-// What the build and the environment decide: number of devices, their memory, how launches behave, help with mistakes.
+// Settings from the build and the environment: number of devices, their memory, launch mode, diagnosis.
 #pragma once
 
 #include <cstddef>
@@ -19,13 +19,13 @@ struct Settings {
   unsigned delay = 0;  // microseconds
   bool sticky_errors = false;
   std::string launch_log;  // empty: none
-  std::string error;  // empty if everything makes sense
+  std::string error;  // empty if all settings are valid
 };
 
 inline constexpr int kMaxDevices = 64;
 inline constexpr unsigned kMaxDelay = 10'000'000;
 
-// Read at the first call; the environment is not looked at again. Failures to be injected are noted at once.
+// The first call reads the environment; later calls do not. It also registers the failures to inject.
 const Settings& settings();
 
 }  // namespace emulator

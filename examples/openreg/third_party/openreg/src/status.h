@@ -1,4 +1,4 @@
-// Outcome of a call inside the SDK, and what belongs to the calling thread: current device, last failure, its explanation.
+// The result of a call inside the SDK, and the state of the calling thread: current device, last failure, its explanation.
 #pragma once
 
 namespace emulator {
@@ -26,13 +26,13 @@ enum class Status : int {
 
 struct ThreadState {
   int device = 0;
-  int depth = 0;  // device functions that this thread is inside of
+  int depth = 0;  // nesting of the device functions that this thread runs
   Status last_error = Status::Success;
   char detail[480] = "";
   char message[544] = "";
 };
 
-// constinit spares each access the call of a lazy-initialisation wrapper.
+// constinit, because otherwise each access calls a wrapper for lazy initialization.
 extern constinit thread_local ThreadState t_state;
 
 inline ThreadState& thisThread() {
@@ -43,7 +43,7 @@ inline ThreadState& thisThread() {
 [[gnu::format(printf, 2, 3)]] Status fail(Status status, const char* format, ...);
 
 // Makes `status` the last error of the thread, with a message that starts with the name of the function called.
-// Not for Success; NotReady is an answer and passes through unrecorded.
+// Not for Success. NotReady is an answer and is not recorded.
 Status finish(const char* function, Status status);
 
 const char* describe(Status status);

@@ -37,7 +37,7 @@ void Stream::open(Device& device, int priority, std::uintptr_t handle) {
 }
 
 Status Stream::runOwned(ThreadState& thread, Kernel function, void* arguments) {
-  // Hands the stream back also if the thread is being ended inside of the function.
+  // Hands the stream back even if the thread is ended inside the function.
   struct Hold {
     Stream& stream;
     ThreadState& thread;
@@ -138,7 +138,7 @@ void Stream::enqueue(TaskPtr task) {
   }
 }
 
-// Takes the next task out of the queue. Nothing is left for the caller to own if the result is Ended, Idle or LastMarker.
+// Takes the next task out of the queue. After Ended, Idle or LastMarker the caller no longer owns the stream.
 Stream::Next Stream::takeNext(bool on_worker, TaskPtr* task) {
   const std::lock_guard lock(mutex_);
   if (first_ == nullptr) {
@@ -153,7 +153,7 @@ Stream::Next Stream::takeNext(bool on_worker, TaskPtr* task) {
   task->reset(first_);
   first_ = first_->next;
   if ((*task)->kind == Kind::Record && first_ == nullptr && !retired_) {
-    // Idle before the marker is complete: who has waited for the end of the stream must find it idle.
+    // The stream becomes idle before the marker is complete: a thread that waited for the end of the stream must find it idle.
     state_.fetch_and(kMarks, std::memory_order_release);
     return Next::LastMarker;
   }
@@ -274,7 +274,7 @@ void Stream::moveFailure(Stream& other) {
 void Stream::setFailure(const char* message) {
   const std::lock_guard lock(mutex_);
   if (!failed_.load(std::memory_order_relaxed)) {
-    failure_ = message;  // the first one is the cause of others
+    failure_ = message;  // the first failure may have caused the others
     failed_.store(true, std::memory_order_release);
   }
 }
@@ -291,7 +291,7 @@ void Stream::retire() {
   }
 }
 
-// Still owned, so that nobody can run anything in between.
+// The stream stays owned, so that no other thread can run work in between.
 void Stream::close() {
   device_->remove(*this);
   const std::uintptr_t handle = handle_;

@@ -1,4 +1,4 @@
-// A stream: work in the order of submission, done by whoever owns the stream at the moment.
+// A stream: runs work in the order of submission, on the thread that presently owns the stream.
 #pragma once
 
 #include <atomic>
@@ -19,11 +19,11 @@ struct Device;
 // Runs a device function; an exception becomes LaunchFailure.
 Status invoke(Kernel function, void* arguments);
 
-// The stream is idle, or exactly one party owns it: a thread that runs something at once, a worker, or a completion the
-// stream is parked on. Taking and handing back an idle stream is one atomic operation each. Who finds it owned appends
-// to the queue, and the owner looks into the queue before it lets go.
+// The stream is idle, or has exactly one owner: a thread that runs work at once, a worker, or a completion that the stream
+// waits for. Taking and returning an idle stream is one atomic operation each. A thread that finds it owned appends to the
+// queue, and the owner checks the queue before it returns the stream.
 //
-// Objects are never freed, only used again, so that a stale pointer is harmless. Thread-safe.
+// Objects are never freed, only reused, so that a stale pointer is harmless. Thread-safe.
 class alignas(64) Stream {
  public:
   // Makes an idle object a new stream. A handle of 0 is the default stream's, which is never retired.
@@ -34,29 +34,29 @@ class alignas(64) Stream {
   std::uintptr_t handle() const { return handle_; }
   bool idle() const { return state_.load(std::memory_order_acquire) == 0; }
 
-  // Whether the calling thread is inside of a device function of this stream.
+  // Whether the calling thread runs a device function of this stream.
   bool heldBy(const ThreadState& thread) const { return holder_.load(std::memory_order_relaxed) == &thread; }
 
   // Runs the function on the calling thread after everything submitted before.
   Status runInline(ThreadState& thread, Kernel function, void* arguments);
 
-  // Runs at once if the stream is idle and `at_once`, or if called from inside of the stream; else queues a copy of the arguments.
+  // Runs at once if the stream is idle and `at_once`, or if the stream's own work calls it; else queues a copy of the arguments.
   Status launch(ThreadState& thread, Kind kind, Kernel function, const void* arguments, std::size_t size, bool at_once);
 
   // Queues work, or makes it part of the graph that is being captured.
   Status submit(TaskPtr task);
 
-  // For good, also while the stream is being captured.
+  // Queues work even while the stream is being captured.
   void enqueue(TaskPtr task);
 
-  // Takes the stream if it is idle; the caller then owes a runOwned.
+  // Takes the stream if it is idle. The caller must then call runOwned.
   bool tryTake() {
     std::uint32_t idle = 0;
     return state_.compare_exchange_strong(idle, kOwned, std::memory_order_acquire, std::memory_order_relaxed);
   }
   Status runOwned(ThreadState& thread, Kernel function, void* arguments);
 
-  // A stream that is being captured is never idle, so that whoever finds it idle need not ask.
+  // A captured stream is never idle, so a thread that finds the stream idle need not check this.
   bool capturing() const { return (state_.load(std::memory_order_relaxed) & kCaptured) != 0; }
 
   // Likewise.
@@ -67,10 +67,10 @@ class alignas(64) Stream {
   const std::shared_ptr<Capture>& capture() const { return capture_; }
   void setCapture(std::shared_ptr<Capture> capture);
 
-  // Waits for everything submitted before, as opposed to captured.
+  // Waits for all submitted work, but not for captured work.
   Status drain(ThreadState& thread);
 
-  // As drain; reports the failure of queued work.
+  // Like drain; reports the failure of queued work.
   Status synchronize(ThreadState& thread);
 
   // The failure of queued work since the last report.
@@ -82,19 +82,19 @@ class alignas(64) Stream {
   // The stream ends when its work is done.
   void retire();
 
-  // For the owner: does what can be done. A worker also runs work; others leave it to the workers.
+  // For the owner: processes the queue as far as possible. Only workers run tasks of the kind Work.
   void advance(bool on_worker);
 
-  // For the completion that the stream was parked on.
+  // For the completion that the stream waited for.
   void resume() { advance(false); }
 
   Stream* next_ready = nullptr;  // the worker pool's
 
  private:
   static constexpr std::uint32_t kOwned = 1;
-  static constexpr std::uint32_t kLook = 2;  // there is something to look at before letting go
-  static constexpr std::uint32_t kCaptured = 4;  // what it is given becomes part of a graph
-  static constexpr std::uint32_t kLost = 8;  // the device is lost: what is queued ends without being run
+  static constexpr std::uint32_t kLook = 2;  // the owner must check the queue before it returns the stream
+  static constexpr std::uint32_t kCaptured = 4;  // submitted work becomes part of a graph
+  static constexpr std::uint32_t kLost = 8;  // the device is lost: queued work ends without running
   static constexpr std::uint32_t kMarks = kCaptured | kLost;
 
   void enter(ThreadState& thread) {
@@ -130,7 +130,7 @@ class alignas(64) Stream {
   std::uintptr_t handle_ = 0;
   std::atomic<bool> failed_{false};
   std::shared_ptr<Capture> capture_;
-  std::mutex mutex_;  // guards what follows, and kLook
+  std::mutex mutex_;  // guards the members below, and kLook
   Task* first_ = nullptr;
   Task* last_ = nullptr;
   bool retired_ = false;

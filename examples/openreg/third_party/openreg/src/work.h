@@ -1,4 +1,4 @@
-// Copies and fills as a stream is given them: the arguments of tasks of the kinds Copy and Fill, with kernel addresses.
+// The arguments of tasks of the kinds Copy and Fill, with kernel addresses.
 #pragma once
 
 #include <cstddef>
@@ -28,7 +28,7 @@ struct FillWork {
   }
 };
 
-// From this size on it pays to have a worker do it while the host goes on.
+// From this size on it is faster to leave the work to a worker while the host continues.
 inline constexpr std::size_t kWorthQueueing = std::size_t{64} << 10;
 
 }  // namespace emulator

@@ -14,7 +14,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 using std::chrono::microseconds;
 
-// How long a worker without work goes on looking without a pause, how often from then on, and until when.
+// How long a worker without work polls without a pause, how often after that, and for how long.
 constexpr auto kSpin = microseconds(5);
 constexpr auto kShortestNap = microseconds(20);
 constexpr auto kLongestNap = microseconds(250);
@@ -50,11 +50,11 @@ void WorkerPool::schedule(Stream& stream) {
   if (awake) {
     left_alone_.store(true);
   }
-  // Each needs a thread of its own: it may hold up that thread until another stream has done something.
+  // Each stream needs its own thread, because its work may block the thread until another stream has done something.
   std::condition_variable* const wake = !awake ? &sleep_ : (g_waiters.load() != 0 ? &nap_ : nullptr);
   const bool short_of_threads = ready_count_ > resting_ && threads_ < limit() && !exiting();
   if (short_of_threads && !startWorker() && threads_ == 0) {
-    // The system gives us no thread at all: better here than never.
+    // The system starts no thread at all, so the work runs here.
     work(lock);
     return;
   }
@@ -67,7 +67,7 @@ void WorkerPool::schedule(Stream& stream) {
 bool WorkerPool::startWorker() {
   char name[16];
   std::snprintf(name, sizeof(name), "device%d-%d", device_, threads_);
-  // Counted before it runs, which it cannot before the lock is released.
+  // Counted before it runs: it cannot run before the lock is released.
   ++threads_;
   if (platform::startThread(runThread, this, name)) {
     return true;
@@ -96,7 +96,7 @@ void WorkerPool::rest(std::unique_lock<std::mutex>& lock) {
   auto time = start;
   lock.unlock();
   while (spin && !mayGoOn() && time - start < kSpin) {
-    std::this_thread::yield();  // whoever waits for the work that was just done may need this very core
+    std::this_thread::yield();  // a thread that waits for the completed work may need this core
     time = Clock::now();
   }
   lock.lock();
@@ -112,7 +112,7 @@ void WorkerPool::rest(std::unique_lock<std::mutex>& lock) {
 }
 
 void WorkerPool::wake() {
-  // With the lock, so that no worker is between its look at the queue and its nap.
+  // With the lock, so that no worker is between its check of the queue and its sleep.
   {
     const std::lock_guard lock(mutex_);
     if (!left_alone_.exchange(false)) {

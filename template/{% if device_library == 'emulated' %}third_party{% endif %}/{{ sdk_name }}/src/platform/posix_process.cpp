@@ -1,4 +1,4 @@
-// Linux, macOS and the like: finding another process, and mapping its memory.
+// Linux, macOS and similar systems: finds another process, and maps its memory.
 #include "platform.h"
 
 #include "posix_process.h"
@@ -40,7 +40,7 @@ std::uint32_t processNumber() {
 
 #if defined(__linux__)
 
-// The moment of the start in clock ticks since the system's; 0 if the process has ended or cannot be seen.
+// The start of the process, in clock ticks since the start of the system; 0 if the process has ended or is not visible.
 std::uint64_t startOf(std::uint32_t process) {
   char text[512];
   std::snprintf(text, sizeof(text), "/proc/%lu/stat", static_cast<unsigned long>(process));
@@ -64,7 +64,7 @@ std::uint64_t startOf(std::uint32_t process) {
 
 #else
 
-// The names of this process, to be removed at its end.
+// The names of this process, which are removed at its end.
 struct Names {
   std::mutex mutex;
   std::vector<std::pair<int, std::uint64_t>> entries;
@@ -85,7 +85,7 @@ int openNamedMemory() {
   const Name name(processNumber(), number);
   int shared = shm_open(name.text, O_RDWR | O_CREAT | O_EXCL, 0600);
   if (shared < 0 && errno == EEXIST) {
-    // Left behind by an earlier process of this number, which was killed.
+    // An earlier process with this number was killed and left the name.
     shm_unlink(name.text);
     shared = shm_open(name.text, O_RDWR | O_CREAT | O_EXCL, 0600);
   }
@@ -148,7 +148,7 @@ Backing openBacking(const ProcessId& process, std::uint64_t name) {
 #if defined(__linux__)
   char path[64];
   std::snprintf(path, sizeof(path), "/proc/%lu/fd/%llu", static_cast<unsigned long>(process.number), static_cast<unsigned long long>(name));
-  // Not waiting: the number may be that of another file by now.
+  // Do not wait: the number may belong to another file meanwhile.
   const int descriptor = ::open(path, O_RDWR | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
 #else
   const int descriptor = shm_open(Name(process.number, name).text, O_RDWR, 0);

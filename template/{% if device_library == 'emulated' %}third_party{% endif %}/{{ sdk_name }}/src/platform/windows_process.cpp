@@ -1,4 +1,4 @@
-// Windows 10 and later: shared memory, and finding that of another process.
+// Windows 10 and later: shared memory, also of other processes.
 #include "platform.h"
 
 #define NOMINMAX
@@ -30,7 +30,7 @@ struct Name {
   }
 };
 
-// The objects of this process; the place of one is the number in its name.
+// The objects of this process. The index of an object is the number in its name.
 struct Objects {
   std::mutex mutex;
   std::vector<Backing> all;
@@ -41,7 +41,7 @@ struct Objects {
   }
 };
 
-// In units of 100 ns; 0 if it cannot be told.
+// In units of 100 ns; 0 if it is unknown.
 std::uint64_t startOf(HANDLE process) {
   FILETIME created;
   FILETIME ended;

@@ -1,4 +1,4 @@
-// What every function of the C interface does around its body.
+// The code around the body of every function of the C interface.
 #pragma once
 
 #include <exception>
@@ -17,7 +17,7 @@
 
 namespace emulator::api {
 
-// Runs `body`, which returns a Status, so that no exception gets out and a failure is remembered.
+// Runs `body`, which returns a Status. No exception leaves it, and a failure becomes the thread's last error.
 template <class Body>
 inline orError_t call(const char* function, Body&& body) {
   Status status = Status::Success;
@@ -46,7 +46,7 @@ inline orError_t call(const char* function, Body&& body) {
   return static_cast<orError_t>(finish(function, status));
 }
 
-// As call, with the runtime and the state of the calling thread.
+// Like call, with the runtime and the state of the calling thread.
 template <class Body>
 inline orError_t callRuntime(const char* function, Body&& body) {
   return call(function, [&] {
@@ -56,7 +56,7 @@ inline orError_t callRuntime(const char* function, Body&& body) {
   });
 }
 
-// As callRuntime, with a stream.
+// Like callRuntime, with a stream.
 template <class Body>
 inline orError_t callStream(const char* function, orStream_t handle, Body&& body) {
   return callRuntime(function, [&](Runtime& runtime, ThreadState& thread) {
@@ -70,7 +70,7 @@ inline Status checkDevice(Runtime& runtime, Event& event) {
   return diagnosis::on(diagnosis::kLost) ? runtime.device(event.device()).check() : Status::Success;
 }
 
-// As callRuntime, with an event.
+// Like callRuntime, with an event.
 template <class Body>
 inline orError_t callEvent(const char* function, orEvent_t handle, Body&& body) {
   return callRuntime(function, [&](Runtime& runtime, ThreadState& thread) {

@@ -10,7 +10,7 @@ using namespace emulator::api;
 
 namespace {
 
-// Without the runtime: asking for devices does not set them up.
+// Does not use the runtime, because counting devices must not set them up.
 Status checkSettings() {
   const Settings& wanted = settings();
   return wanted.error.empty() ? Status::Success : fail(Status::Initialization, "%s", wanted.error.c_str());

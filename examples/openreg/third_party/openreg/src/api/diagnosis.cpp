@@ -1,4 +1,4 @@
-// Functions of the C interface that help to find mistakes.
+// Functions of the C interface for diagnosis.
 #include "api.h"
 
 #include <string_view>
@@ -29,7 +29,7 @@ orError_t orInjectFault(const char* function, unsigned int nth, orError_t error)
     }
     return injectFailure(function, nth, static_cast<Status>(error));
   };
-  // Not by way of call(), which would count this one.
+  // Does not use call(), which would count this call.
   const Status status = body();
   return status == Status::Success ? orSuccess : static_cast<orError_t>(finish(__func__, status));
 }

@@ -101,7 +101,7 @@ orError_t orEventElapsedTime(float* milliseconds, orEvent_t start, orEvent_t end
     std::int64_t to = 0;
     const Status from_status = first.time(&from);
     const Status to_status = second->time(&to);
-    // A mistake is more telling than work that is still pending.
+    // Report a wrong argument rather than pending work.
     if (from_status != Status::Success && (from_status != Status::NotReady || to_status == Status::Success)) {
       return from_status;
     }

@@ -1,4 +1,4 @@
-// Functions of the C interface for other processes.
+// Functions of the C interface for sharing between processes.
 #include "api.h"
 
 #include <bit>

@@ -14,7 +14,7 @@ static_assert(static_cast<int>(Direction::Default) == orMemcpyDefault);
 
 namespace {
 
-// What waits for the default stream must not disturb a capture.
+// A call that waits for the default stream must not disturb a capture.
 Status requireSynchronous(Runtime& runtime, ThreadState& thread) {
   if (!runtime.captures.any()) [[likely]] {
     return Status::Success;

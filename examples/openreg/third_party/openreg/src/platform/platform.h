@@ -1,4 +1,4 @@
-// What the SDK needs from the operating system. One implementation for each system, chosen by CMakeLists.txt.
+// The SDK's interface to the operating system. CMakeLists.txt chooses the implementation.
 #pragma once
 
 #include <cstddef>
@@ -19,7 +19,7 @@ std::size_t pageSize();
 
 int hardwareThreads();
 
-// For a loop that waits for another thread: leaves the core to its other hardware thread for a moment.
+// For a loop that waits for another thread: yields the core to its other hardware thread for a moment.
 inline void pause() {
 #if defined(__x86_64__) || defined(_M_X64)
   _mm_pause();
@@ -42,7 +42,7 @@ bool commit(std::uintptr_t address, std::size_t size);
 // Gives pages back to the system; `offset` is relative to the object that is mapped at `mapping`. The content is lost.
 void discard(Backing backing, std::uintptr_t mapping, std::size_t offset, std::size_t size);
 
-// A process, told apart from an earlier one with the same number where the system allows it.
+// A process. The time of its start distinguishes it from an earlier process with the same number, if the system reports it.
 struct ProcessId {
   std::uint32_t number = 0;
   std::uint64_t started = 0;  // 0: not known
@@ -52,32 +52,32 @@ struct ProcessId {
 ProcessId thisProcess();
 bool isRunning(const ProcessId& process);
 
-// By this number, and the ProcessId, another process of the same user finds the object.
+// Another process of the same user finds the object by this number and the ProcessId.
 std::uint64_t nameOf(Backing backing);
 
-// kNoBacking if it is not there, or the system refuses.
+// kNoBacking if the object does not exist or the system refuses.
 Backing openBacking(const ProcessId& process, std::uint64_t name);
 void closeBacking(Backing backing);
 
-// What offsets and addresses given to mapPart must be multiples of.
+// Offsets and addresses for mapPart must be multiples of this.
 std::size_t mapUnit();
 
-// Maps a part of an object at `address`, inside of a reserved range; unmapPart takes its access away again.
+// Maps a part of an object at `address` in a reserved range; unmapPart removes the access again.
 bool mapPart(Backing backing, std::uintptr_t address, std::size_t offset, std::size_t size);
 void unmapPart(std::uintptr_t address, std::size_t size);
 
-// Maps an object where there is room; null if the system refuses.
+// Maps an object at any free address; null if the system refuses.
 void* mapAnywhere(Backing backing, std::size_t size);
 void unmapAnywhere(void* address, std::size_t size);
 
-// A number that nobody can guess.
+// A random number that cannot be guessed.
 std::uint64_t randomNumber();
 
 // Page-aligned zeroed host memory, null if there is none.
 void* allocateHost(std::size_t size);
 void freeHost(void* pointer, std::size_t size);
 
-// Calls `report` when a thread touches an address it must not, before the process goes the way it would have gone without us.
+// Calls `report` when a thread accesses an invalid address. The process then continues as without this function.
 // `report` returns true if the address concerns it, and must be async-signal-safe.
 using FaultReport = bool (*)(std::uintptr_t address);
 void installFaultHandler(FaultReport report);

@@ -1,4 +1,4 @@
-// Linux, macOS and the like: memory and threads. Signals are in posix_fault.cpp, other processes in posix_process.cpp.
+// Linux, macOS and similar systems: memory and threads. Signals are in posix_fault.cpp, other processes in posix_process.cpp.
 #include "platform.h"
 
 #include "posix_process.h"
@@ -161,7 +161,7 @@ void* runThread(void* argument) {
   pthread_setname_np(pthread_self(), start.name);
 #endif
 #if defined(__linux__)
-  // Short naps are to be short: by default the system lengthens each by 50 microseconds.
+  // By default the system lengthens each sleep by 50 microseconds, which is too much for short ones.
   prctl(PR_SET_TIMERSLACK, 1000UL, 0, 0, 0);
 #endif
   start.run(start.argument);

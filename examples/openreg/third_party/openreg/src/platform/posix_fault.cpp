@@ -1,4 +1,4 @@
-// Faults on POSIX systems: a report first, then whatever would have happened without us.
+// Faults on POSIX systems: prints a report, then continues as without this handler.
 #include "platform.h"
 
 #include <signal.h>
@@ -28,8 +28,8 @@ void handOver(int signal, siginfo_t* info, void* context) {
     previous.sa_handler(signal);
     return;
   }
-  // The default action strikes when the instruction is repeated, so that a core dump shows the place; a signal that
-  // somebody sent has no instruction to repeat and is sent again.
+  // The instruction is repeated and causes the default action, so that a core dump shows the place. A signal that another
+  // process sent has no instruction to repeat, so it is sent again.
   struct sigaction standard = {};
   standard.sa_handler = SIG_DFL;
   sigaction(signal, &standard, nullptr);
@@ -38,7 +38,7 @@ void handOver(int signal, siginfo_t* info, void* context) {
   }
 }
 
-// What the thread touched. False if the signal does not come from a fault.
+// The address that the thread accessed. False if the signal does not come from a fault.
 bool faultAddress(const siginfo_t& info, [[maybe_unused]] void* context, std::uintptr_t* address) {
   // Positive codes come from the processor.
   if (info.si_code > 0) {
@@ -46,8 +46,8 @@ bool faultAddress(const siginfo_t& info, [[maybe_unused]] void* context, std::ui
     return true;
   }
 #if defined(__linux__) && defined(__x86_64__)
-  // A handler installed after ours that raises the signal anew, as Python's faulthandler does, loses the address. The system
-  // still has that of the thread's last fault.
+  // If a later handler raises the signal again, as Python's faulthandler does, the signal has no address. The system still
+  // knows the address of the thread's last fault.
   constexpr int kPageFault = 14;
   const auto& registers = static_cast<const ucontext_t*>(context)->uc_mcontext.gregs;
   if (info.si_code == SI_TKILL && info.si_pid == getpid() && registers[REG_TRAPNO] == kPageFault) {
@@ -77,7 +77,7 @@ void installFaultHandler(FaultReport report) {
   action.sa_flags = SA_SIGINFO | SA_ONSTACK;
   sigemptyset(&action.sa_mask);
   for (int i = 0; i < 2; ++i) {
-    // Looked up first: the handler may run before sigaction has returned.
+    // Read before sigaction sets the handler, which may run before sigaction returns.
     sigaction(kSignals[i], nullptr, &g_previous[i]);
     sigaction(kSignals[i], &action, nullptr);
   }

@@ -16,7 +16,7 @@ namespace emulator::platform {
 namespace {
 
 void* reserveAligned(std::size_t size) {
-  // VirtualAlloc aligns to 64 KiB only: look for a place in a larger range, give it up, and take the aligned part.
+  // VirtualAlloc aligns to 64 KiB only: reserve a larger range, release it, and reserve the aligned part.
   for (int attempt = 0; attempt < 16; ++attempt) {
     void* const padded = VirtualAlloc(nullptr, size + kHugePage, MEM_RESERVE, PAGE_NOACCESS);
     if (padded == nullptr) {
@@ -57,7 +57,7 @@ bool reserve(std::size_t size, std::uintptr_t* first, std::uintptr_t* second) {
     }
     return false;
   }
-  // A view can be mapped only where nothing is reserved; mapBacking takes the place next.
+  // A view can be mapped only at an address that is not reserved; mapBacking maps one here next.
   VirtualFree(mapped, 0, MEM_RELEASE);
   *first = reinterpret_cast<std::uintptr_t>(guarded);
   *second = reinterpret_cast<std::uintptr_t>(mapped);
@@ -74,8 +74,8 @@ bool commit(std::uintptr_t address, std::size_t size) {
 }
 
 void discard(Backing, std::uintptr_t mapping, std::size_t offset, std::size_t size) {
-  // Views cannot be decommitted: declare the content worthless, and unlock pages that are not locked, which takes them
-  // out of the working set.
+  // Views cannot be decommitted. Instead, discard the content, and unlock pages that are not locked: this removes them
+  // from the working set.
   void* const place = reinterpret_cast<void*>(mapping + offset);
   VirtualAlloc(place, size, MEM_RESET, PAGE_READWRITE);
   VirtualUnlock(place, size);
