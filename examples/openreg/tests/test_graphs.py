@@ -59,7 +59,7 @@ def test_a_replay_computes_from_the_present_inputs(device: str) -> None:
         torch.testing.assert_close(result.cpu(), expected)
 
 
-def test_native_kernels_copies_and_fills(device: str) -> None:
+def test_a_replay_runs_native_kernels_copies_and_fills(device: str) -> None:
     x = torch.randn(100, device=device)
     out = torch.full((100,), 7.0, device=device)
     halves = torch.zeros(50, device=device)
@@ -441,7 +441,7 @@ def test_wrong_operands_raise_at_the_capture(call: Callable[[], object], reason:
     assert x.tolist() == [2.0] * 3
 
 
-def test_an_operator_without_meta_kernel_that_writes_in_place(device: str) -> None:
+def test_an_in_place_operator_needs_no_meta_kernel(device: str) -> None:
     """The capture records such an operator without checking its operands."""
     library = torch.library.Library("graph_tests", "FRAGMENT")
     library.define("double_(Tensor(a!) x) -> Tensor(a!)")

@@ -75,7 +75,7 @@ def nothing_is_left(device: str, device_module: ModuleType, other: Peer) -> Iter
     assert allocated() == before
 
 
-def test_both_see_what_the_other_writes(device: str, other: Peer) -> None:
+def test_each_process_sees_the_writes_of_the_other(device: str, other: Peer) -> None:
     x = torch.arange(10, device=device)
     other(peer.keep, "x", x)
     assert other(peer.values, "x") == list(range(10))
@@ -98,7 +98,7 @@ def test_a_tensor_of_the_other_process_is_shared(device: str, other: Peer) -> No
     assert x.tolist() == [0.0, 0.0, 0.0], "what was received outlives the sender's own tensor"
 
 
-def test_what_was_received_does_not_count_as_allocated(device: str, device_module: ModuleType, other: Peer) -> None:
+def test_received_memory_does_not_count_as_allocated(device: str, device_module: ModuleType, other: Peer) -> None:
     before = memory_in_use(), device_module.mem_get_info()
     x = other(peer.make, "x", [1.0] * 1000, device)
     assert (device_module.memory_allocated(), device_module.mem_get_info()) == before
@@ -121,7 +121,7 @@ def test_a_received_view_has_values_and_strides(dtype: torch.dtype, device: str,
     other(peer.drop, "view")
 
 
-def test_small_blocks_of_one_segment(device: str, other: Peer) -> None:
+def test_small_blocks_of_one_segment_are_shared_one_by_one(device: str, other: Peer) -> None:
     tensors = [torch.full((3,), float(i), device=device) for i in range(20)]
     other(peer.keep, "list", tensors)
     del tensors[::2]
@@ -199,7 +199,7 @@ def test_storages_can_be_sent(device: str, other: Peer) -> None:
     other(peer.drop, "storages")
 
 
-def test_sender_may_forget_the_tensor(device: str, device_module: ModuleType, other: Peer) -> None:
+def test_a_sent_tensor_lives_after_its_sender_frees_it(device: str, device_module: ModuleType, other: Peer) -> None:
     before = memory_in_use()
     x = torch.arange(1000, device=device)
     other(peer.keep, "x", x)
@@ -236,7 +236,7 @@ def test_sending_frees_what_receivers_have_dropped(device: str, device_module: M
     other(peer.drop, "x")
 
 
-def test_cached_memory_of_both_goes_back(device: str, device_module: ModuleType, other: Peer) -> None:
+def test_memory_that_both_freed_returns_to_the_device(device: str, device_module: ModuleType, other: Peer) -> None:
     free = device_module.mem_get_info()[0]
     x = torch.zeros(30 << 20, dtype=torch.uint8, device=device)
     other(peer.keep, "x", x)
@@ -247,7 +247,9 @@ def test_cached_memory_of_both_goes_back(device: str, device_module: ModuleType,
     assert device_module.mem_get_info()[0] >= free
 
 
-def test_what_came_back_is_used_before_memory_runs_out(device: str, device_module: ModuleType, other: Peer) -> None:
+def test_memory_that_receivers_dropped_is_reused_before_memory_runs_out(
+    device: str, device_module: ModuleType, other: Peer
+) -> None:
     device_module.empty_cache()
     total = device_module.mem_get_info()[1]
     size = 60 << 20
@@ -369,7 +371,7 @@ def test_other_devices_are_left_to_core(other: Peer) -> None:
     other(peer.drop, "x")
 
 
-def test_queue_and_arguments_of_a_process(device: str) -> None:
+def test_tensors_are_sent_by_queues_and_as_arguments(device: str) -> None:
     x = torch.arange(5, device=device)
     queue, results = SPAWN.Queue(), SPAWN.Queue()
     process = SPAWN.Process(target=peer.double, args=(queue, results))
@@ -422,7 +424,7 @@ def test_a_received_event_can_be_waited_for(second_device: torch.device, other: 
     other(peer.drop, "event", "x")
 
 
-def test_events_that_cannot_be_sent(device: str) -> None:
+def test_events_with_timing_or_without_interprocess_are_refused(device: str) -> None:
     with pytest.raises(ValueError, match="enable_timing=False"):
         ForkingPickler.dumps(torch.Event(device, enable_timing=True))
     message = bytes(ForkingPickler.dumps(torch.Event(device)))
@@ -430,7 +432,7 @@ def test_events_that_cannot_be_sent(device: str) -> None:
         pickle.loads(message)
 
 
-def test_receiver_and_sender_that_die(device: str, device_module: ModuleType) -> None:
+def test_memory_is_freed_when_the_other_process_dies(device: str, device_module: ModuleType) -> None:
     before = memory_in_use()
     dying = Peer()
     x = torch.zeros(1000, device=device)

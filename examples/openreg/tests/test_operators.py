@@ -314,7 +314,7 @@ OUT_OF_BOUNDS: dict[str, Callable[[Tensor], Any]] = {
 
 
 @pytest.mark.parametrize("action", OUT_OF_BOUNDS.values(), ids=OUT_OF_BOUNDS)
-def test_shapes_that_no_storage_holds(action: Callable[[Tensor], Any], x: Tensor) -> None:
+def test_shapes_that_no_storage_holds_are_refused(action: Callable[[Tensor], Any], x: Tensor) -> None:
     before = x.shape, x.stride(), x.data_ptr(), x.untyped_storage().nbytes()
     with pytest.raises(RuntimeError) as ours:
         action(x)
@@ -708,7 +708,7 @@ def test_overlapping_operands_are_refused(x: Tensor, device: str) -> None:
     same(x, torch.arange(24.0).view(2, 3, 4))
 
 
-def test_in_place_on_strided_tensors(x: Tensor) -> None:
+def test_in_place_operators_write_strided_tensors(x: Tensor) -> None:
     expected = x.cpu()
     for t in (x, expected):
         t[:, ::2].add_(1)
@@ -978,7 +978,7 @@ def test_no_operator_warns(device: str) -> None:
         torch.linalg.qr(x.detach())
 
 
-def test_in_place_operators_that_pytorch_composes_for_its_own_devices(device: str) -> None:
+def test_in_place_operators_work_that_pytorch_composes_for_its_own_devices(device: str) -> None:
     x = torch.tensor([[1 + 2j, 3 - 4j]])
     same(x.to(device).conj_physical_(), x.conj_physical())
     same(torch.ones(2, device=device).conj_physical_(), torch.ones(2))

@@ -24,7 +24,7 @@ def overwrite_free_memory(device: str, numel: int) -> None:
 
 
 @POLICIES
-def test_an_operand_that_a_kernel_keeps(policy: str, define: Define, device: str, device_module: ModuleType) -> None:
+def test_a_kept_operand_keeps_its_values(policy: str, define: Define, device: str, device_module: ModuleType) -> None:
     kept: list[Tensor] = []
 
     def kernel(x: Tensor) -> Tensor:
@@ -73,7 +73,7 @@ def test_a_kept_operand_stays_when_its_storage_is_resized(
 
 
 @POLICIES
-def test_a_kept_operand_whose_memory_a_kernel_has_replaced(
+def test_a_kept_operand_survives_a_resize_by_the_kernel(
     policy: str, define: Define, device: str, device_module: ModuleType
 ) -> None:
     kept: list[Tensor] = []
@@ -91,7 +91,9 @@ def test_a_kept_operand_whose_memory_a_kernel_has_replaced(
 
 
 @POLICIES
-def test_a_kept_tensor_is_a_later_result(policy: str, define: Define, device: str, device_module: ModuleType) -> None:
+def test_a_kernel_may_return_a_tensor_that_it_kept(
+    policy: str, define: Define, device: str, device_module: ModuleType
+) -> None:
     tables: list[Tensor] = []
 
     def kernel(x: Tensor) -> Tensor:
@@ -108,7 +110,9 @@ def test_a_kept_tensor_is_a_later_result(policy: str, define: Define, device: st
 
 
 @POLICIES
-def test_half_precision_weights_of_quantized_modules(policy: str, device: str, device_module: ModuleType) -> None:
+def test_quantized_modules_keep_their_half_precision_weights(
+    policy: str, device: str, device_module: ModuleType
+) -> None:
     """The packed weight keeps the tensor from which it was made."""
     torch.manual_seed(0)
     model = nn.Sequential(nn.Linear(8, 16), nn.ReLU(), nn.Linear(16, 4)).eval()
@@ -125,7 +129,7 @@ def test_half_precision_weights_of_quantized_modules(policy: str, device: str, d
 # What a kernel makes
 
 
-def test_what_a_kernel_makes_is_host_memory(define: Define, device: str, device_module: ModuleType) -> None:
+def test_tensors_that_a_kernel_makes_are_in_host_memory(define: Define, device: str, device_module: ModuleType) -> None:
     tables: list[Tensor] = []
 
     def kernel(x: Tensor) -> Tensor:
@@ -142,7 +146,7 @@ def test_what_a_kernel_makes_is_host_memory(define: Define, device: str, device_
     assert device_module.memory_allocated() == before
 
 
-def test_a_forked_child_reads_what_a_kernel_made(run_python: RunPython) -> None:
+def test_a_forked_child_reads_tensors_that_a_kernel_made(run_python: RunPython) -> None:
     done = run_python(
         """
 import os, torch
@@ -226,7 +230,7 @@ def check_finished(run_python: RunPython, code: str) -> None:
 
 
 @pytest.mark.parametrize("policy", [EMULATE, "cpu"])
-def test_waiting_with_the_gil_held_for_a_python_kernel(policy: str, run_python: RunPython) -> None:
+def test_every_wait_for_a_python_kernel_releases_the_gil(policy: str, run_python: RunPython) -> None:
     check_finished(
         run_python,
         f"""
@@ -249,7 +253,7 @@ thread.join()
 
 
 @pytest.mark.needs("graphs")
-def test_waiting_with_the_gil_held_for_a_replay(run_python: RunPython) -> None:
+def test_every_wait_for_a_replay_releases_the_gil(run_python: RunPython) -> None:
     check_finished(
         run_python,
         """
@@ -269,7 +273,7 @@ del graph
     )
 
 
-def test_python_kernels_that_use_the_stream_of_each_other(run_python: RunPython) -> None:
+def test_python_kernels_may_use_the_stream_of_each_other(run_python: RunPython) -> None:
     check_finished(
         run_python,
         """
@@ -297,7 +301,7 @@ assert results == {0: [2, 2], 1: [1, 1]}, results
     )
 
 
-def test_memory_history_with_python_stacks(run_python: RunPython) -> None:
+def test_python_stacks_of_the_memory_history_cause_no_deadlock(run_python: RunPython) -> None:
     check_finished(
         run_python,
         """
