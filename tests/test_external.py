@@ -68,6 +68,38 @@ def test_the_porting_page_is_what_the_sources_say(source: Source, tmp_path: Path
     assert page.read_text(encoding="utf-8") == rendered
 
 
+SDK_ELSEWHERE = """
+cmake_minimum_required(VERSION 3.25)
+project(torch_acme LANGUAGES NONE)
+add_library(common INTERFACE)
+target_include_directories(common INTERFACE ${CMAKE_CURRENT_SOURCE_DIR}/common)
+add_library(sdk INTERFACE)
+target_include_directories(sdk SYSTEM INTERFACE ${CMAKE_CURRENT_SOURCE_DIR}/mychip)
+target_link_libraries(sdk INTERFACE common)
+add_library(sdk::runtime ALIAS sdk)
+set(sdk_in_wheel "")
+include(cmake/Extensions.cmake)
+"""
+
+
+def test_extensions_find_the_headers_of_an_sdk_that_is_not_in_the_wheel(source: Source, tmp_path: Path) -> None:
+    for path, file in render_tree(source, ANSWERS).items():
+        if path.startswith("cmake/"):
+            write_file(tmp_path / path, file)
+    (tmp_path / "CMakeLists.txt").write_text(SDK_ELSEWHERE)
+    checked("cmake", "-S", tmp_path, "-B", tmp_path / "build", cwd=tmp_path)
+    config = (tmp_path / "build" / "torch_acmeConfig.cmake").read_text()
+    assert f'set(torch_acme_SDK_INCLUDE_DIRS "{tmp_path}/mychip;{tmp_path}/common")' in config
+
+
+def test_the_header_of_placeholders_can_be_deleted(source: Source) -> None:
+    """When all functions are written: no page and no test names it."""
+    tree = render_tree(source, ANSWERS)
+    users = {path for path, file in tree.items() if b"NotWritten.h" in file.content}
+    assert users
+    assert {path for path in users if not re.fullmatch(r"csrc/device/\w+\.cpp", path)} == set()
+
+
 def _install(tree: Tree, environment: Environment, **variables: str) -> Path:
     """Builds the project in its folder, which stays, and installs the wheel."""
     folder = SCRATCH / "project"

@@ -11,10 +11,28 @@ pytestmark = pytest.mark.no_device
 INCLUDED = re.compile(r'^\s*#\s*include\s*[<"]([^>"]+)[>"]', re.MULTILINE)
 
 
+# Headers of the system, which say nothing about the SDK. Those of C++ itself have no dot.
+SYSTEM = """
+assert complex ctype dirent dlfcn errno execinfo fcntl fenv float inttypes limits locale math poll pthread pwd sched
+semaphore setjmp signal spawn stdalign stdatomic stdbool stddef stdint stdio stdlib string strings syslog termios time
+ucontext uchar unistd wchar wctype
+""".split()
+
+
 def sources(*folders: str) -> list[Path]:
     """Return the C and C++ files below folders of the project."""
     found = [path for folder in folders for path in Path(PROJECT, folder).rglob("*") if path.is_file()]
     return [path for path in found if path.suffix in {".h", ".c", ".cpp"}]
+
+
+def may_be_of_the_sdk(header: str) -> bool:
+    """Return whether a header belongs neither to C++, nor to the system, PyTorch or this project."""
+    stem, dot, _ = header.partition(".")
+    return (
+        bool(dot)
+        and stem not in SYSTEM
+        and not header.startswith(("ATen/", "c10/", "device/", "linux/", "sys/", "torch/"))
+    )
 
 
 def sdk_headers() -> set[str]:
@@ -22,7 +40,14 @@ def sdk_headers() -> set[str]:
     folders = PROJECT.glob("third_party/*/include")
     emulated = {header.relative_to(folder).as_posix() for folder in folders for header in folder.rglob("*.h")}
     handles = INCLUDED.findall(Path(PROJECT, "csrc", "device", "Handles.h").read_text())
-    return emulated | {name for name in handles if "." in name and not name.startswith(("c10/", "device/"))}
+    return emulated | {name for name in handles if may_be_of_the_sdk(name)}
+
+
+def test_headers_of_the_system_are_none_of_the_sdk() -> None:
+    for name in ("vector", "unistd.h", "sys/mman.h", "c10/util/Exception.h", "device/Stream.h"):
+        assert not may_be_of_the_sdk(name), name
+    for name in ("mychip.h", "mychip.hpp", "mychip/runtime.h"):
+        assert may_be_of_the_sdk(name), name
 
 
 def test_only_the_seam_includes_the_sdk() -> None:

@@ -200,6 +200,7 @@ def test_backward_runs_on_the_stream_of_forward(device: str, device_module: Modu
 
 
 @needs_queues
+@pytest.mark.needs("priorities")
 def test_a_stream_of_higher_priority_runs_first(device: str, device_module: ModuleType) -> None:
     for priority in (-1, -2):
         low, high = torch.Stream(device), torch.Stream(device, priority=priority)

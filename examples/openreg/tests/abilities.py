@@ -4,15 +4,17 @@ The names are those of ``torch.<device>.capabilities()`` and those below. A test
 with the device's own sentence, or the one below. Everything else holds for every device.
 """
 
+import importlib
 from collections.abc import Callable
 from functools import cache
 
 import pytest
-from conftest import MODULE, PROJECT
+from conftest import MODULE, PACKAGE, PROJECT
 
 LACKING = {
     "emulation": "the host cannot compute on the memory of this device: the fallback policy is cpu or error",
     "emulator": "there is no emulated device in third_party, whose switches and injected faults this test uses",
+    "priorities": "all streams of this device have the same priority: priorityRange() is {0, 0}",
     "queues": "work is done when its submission returns: nothing is ever pending",
 }
 
@@ -29,6 +31,11 @@ def _emulator() -> bool:
     return next(PROJECT.glob("third_party/*/include/*/*.h"), None) is not None
 
 
+def _priorities() -> bool:
+    least, greatest = importlib.import_module(f"{PACKAGE}._C")._get_stream_priority_range()
+    return bool(greatest < least)
+
+
 def _queues() -> bool:
     from busy import default_stream, occupy
 
@@ -43,6 +50,7 @@ def _queues() -> bool:
 _PROBES: dict[str, Callable[[], bool]] = {
     "emulation": _emulation,
     "emulator": _emulator,
+    "priorities": _priorities,
     "queues": _queues,
 }
 

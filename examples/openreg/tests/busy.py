@@ -1,6 +1,8 @@
 """Long work for streams, so that a test can look at what is still pending."""
 
 import re
+import time
+from collections.abc import Callable
 from functools import cache
 
 import pytest
@@ -43,6 +45,16 @@ def occupy(stream: torch.Stream, copies: int = 16) -> None:
     with stream:
         for _ in range(copies):
             target.copy_(pinned_source(), non_blocking=True)
+
+
+def becomes_true(question: Callable[[], bool], seconds: float = 10) -> bool:
+    """Ask until the answer is yes, for at most `seconds`. Even an idle stream may need a moment to reach a recorded event."""
+    end = time.monotonic() + seconds
+    while not question():
+        if time.monotonic() > end:
+            return False
+        time.sleep(0.0005)
+    return True
 
 
 def default_stream(index: int = 0) -> torch.Stream:

@@ -5,7 +5,7 @@ from types import ModuleType
 
 import pytest
 import torch
-from busy import needs_queues, occupy
+from busy import becomes_true, needs_queues, occupy
 
 
 def test_an_event_that_was_never_recorded_is_reached(device: str) -> None:
@@ -132,8 +132,8 @@ def test_recording_again_does_not_release_an_older_wait(device: str) -> None:
     event.record(idle)
     with consumer:
         landing.copy_(x, non_blocking=True)
-    assert event.query()
-    assert not producer.query()
+    assert becomes_true(event.query)
+    assert not producer.query(), "the producer was not busy for long enough"
     assert not consumer.query()
     consumer.synchronize()
     assert torch.equal(landing, source)
@@ -146,10 +146,10 @@ def test_query_is_truthful_while_work_runs(device: str) -> None:
     before.record(stream)
     occupy(stream)
     after.record(stream)
-    assert before.query()
+    assert becomes_true(before.query)
     assert not after.query()
-    while not after.query():
-        time.sleep(0.001)
+    assert becomes_true(after.query)
+    stream.synchronize()
     assert stream.query()
 
 

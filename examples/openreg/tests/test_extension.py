@@ -60,6 +60,15 @@ def interfaces(build: Path) -> Any:
     return torch.ops.interfaces
 
 
+@pytest.fixture(scope="module")
+def errors(build: Path) -> Any:
+    """The macros that check error codes of the SDK."""
+    done = cmake("--build", build, "--target", "errors")
+    assert done.returncode == 0, done.stdout + done.stderr
+    torch.ops.load_library(str(build / "liberrors.so"))
+    return torch.ops.errors
+
+
 @pytest.mark.needs("emulation")
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
 def test_kernel_computes_on_the_device(
@@ -176,6 +185,26 @@ def test_every_header_can_be_included(build: Path) -> None:
         assert f"#include <{header}>\n" in included
     done = cmake("--build", build, "--target", "headers")
     assert done.returncode == 0, done.stdout + done.stderr
+
+
+@pytest.mark.no_device
+@pytest.mark.parametrize(("check", "call"), [("check", "returnCode(code)"), ("check_code", "the call's own name")])
+def test_a_failing_code_raises_with_the_code_and_the_call(errors: Any, check: str, call: str) -> None:
+    getattr(errors, check)(0)
+    for code in (1, 2, 1234567):
+        with pytest.raises(torch.AcceleratorError) as caught:
+            getattr(errors, check)(code)
+        assert caught.value.error_code == code
+        assert f"(in {call})" in str(caught.value)
+
+
+@pytest.mark.no_device
+def test_a_failing_code_warns_where_nothing_may_be_raised(errors: Any, capfd: pytest.CaptureFixture[str]) -> None:
+    """Outside PyTorch's own bindings, warnings of C++ go to the standard error output."""
+    errors.warn(0)
+    assert capfd.readouterr().err == ""
+    errors.warn(1234567)
+    assert "(in returnCode(code))" in capfd.readouterr().err
 
 
 def test_cmake_refuses_another_torch(package: ModuleType, device: str, tmp_path: Path) -> None:

@@ -14,6 +14,7 @@
 #include "HostMemory.h"
 #include "MemorySnapshot.h"
 #include "device/Capabilities.h"
+#include "device/Device.h"
 #include "device/Waiting.h"
 #include "runtime/DeviceProperties.h"
 #include "runtime/Functions.h"
@@ -63,6 +64,10 @@ StreamParts parts(const Stream& stream) {
 
 void bindStream(py::module_& m) {
   m.def("_get_default_stream", call([](c10::DeviceIndex device) { return parts(defaultStream(device)); }), py::arg("device"));
+  m.def("_get_stream_priority_range", call([] {
+          const auto range = device::priorityRange();
+          return std::pair(range.least, range.greatest);
+        }));
   m.def(
       "_get_external_stream",
       call([](uintptr_t handle, c10::DeviceIndex device) { return parts(streamFromExternal(reinterpret_cast<void*>(handle), device)); }),
