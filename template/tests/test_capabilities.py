@@ -6,7 +6,7 @@ from types import ModuleType
 
 import pytest
 import torch
-from conftest import PROJECT
+from conftest import PROJECT, RunPython
 
 
 def test_missing_capabilities_have_a_sentence_each(device: str, device_module: ModuleType) -> None:
@@ -55,6 +55,24 @@ def test_a_tensor_is_sent_or_raises(size: int, device: str, device_module: Modul
         with pytest.raises(NotImplementedError) as caught:
             ForkingPickler.dumps(value)
         assert str(caught.value) == f"{sentence}. Send a copy in host memory: tensor.cpu()"
+
+
+def test_the_example_of_two_processes_says_what_is_missing(run_python: RunPython) -> None:
+    script = PROJECT / "examples" / "two_processes.py"
+    if not script.exists():
+        pytest.skip("this project was made without the feature `sharing`")
+    done = run_python(f"""
+import runpy
+import torch
+module = torch.get_device_module(device)
+if module.capabilities()["sharing"]:
+    module.missing_capabilities = lambda: {{"sharing": "sharing is not supported here: a test says so"}}
+print(module.missing_capabilities()["sharing"])
+runpy.run_path({str(script)!r}, run_name="__main__")
+""")
+    assert done.returncode == 1
+    assert done.stderr == done.stdout
+    assert " is not supported " in done.stderr
 
 
 def test_an_event_is_sent_or_raises(device: str, device_module: ModuleType) -> None:

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from importlib import import_module
 from multiprocessing.reduction import ForkingPickler
+from pathlib import Path
 from types import ModuleType
 from typing import Any
 
@@ -460,3 +461,23 @@ def test_the_example_runs_in_two_processes() -> None:
     done = subprocess.run([sys.executable, script], capture_output=True, text=True, timeout=120)
     assert (done.returncode, done.stderr) == (0, "")
     assert "[0, 2, 4, 6, 8]" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("failure", "code", "told"),
+    [
+        ("raise ValueError('out of order')", 1, "ValueError: out of order"),
+        ("sys.exit(3)", 3, ""),
+        ("__import__('os').kill(__import__('os').getpid(), 9)", -9, ""),
+    ],
+    ids=["error", "exit", "killed"],
+)
+def test_example_ends_with_the_failure_of_its_child(failure: str, code: int, told: str, tmp_path: Path) -> None:
+    text = (PROJECT / "examples" / "two_processes.py").read_text(encoding="utf-8")
+    script = tmp_path / "two_processes.py"
+    script.write_text(text.replace("        x.mul_(2)", f"        {failure}"), encoding="utf-8")
+    done = subprocess.run([sys.executable, script], capture_output=True, text=True, timeout=120)
+    assert done.returncode == 1
+    assert done.stdout == ""
+    assert told in done.stderr
+    assert f"the other process failed with exit code {code}\n" in done.stderr
