@@ -152,7 +152,35 @@ def test_an_external_library_brings_no_emulator(project: Path) -> None:
     assert (project / "csrc" / "device" / "NotWritten.h").exists() == external
     if external:
         told = [name for name, text in text_files(project) if "third_party" in text]
-        assert [name for name in told if not name.startswith(("docs/", "tests/", ".github/"))] == []
+        assert [name for name in told if not name.startswith(("tests/", ".github/"))] == []
+
+
+@pytest.mark.parametrize("features", [["docs"], [*FEATURES]], ids=["docs", "all"])
+def test_an_external_library_is_told_nothing_of_the_emulator(
+    features: list[str], source: Source, tmp_path: Path
+) -> None:
+    """Neither its names and environment variables, nor what is true of it alone."""
+    project = render_into(
+        source, tmp_path / "project", vendor_name="Acme", device_library="external", features=features
+    )
+    words = re.compile(
+        r"acme_?sim|_NUM_DEVICES|_DEVICE_MEMORY|range from 0 to -2|fault_report|test-modes", re.IGNORECASE
+    )
+    told = {name: found for name, text in text_files(project) if (found := set(words.findall(text)))}
+    assert {name: found for name, found in told.items() if not name.startswith((".github/", "tests/"))} == {}
+    assert not [name for name, found in told.items() if any("sim" in word.lower() for word in found)]
+
+
+def test_tables_are_whole(project: Path) -> None:
+    """A row of a table that Jinja has cut off from its head is shown as text."""
+    for page in [project / "README.md", *project.glob("docs/*.md")]:
+        blocks = re.findall(r"(?m)(?:^\|.*\n)+", page.read_text(encoding="utf-8"))
+        for block in blocks:
+            head, line, *rows = block.splitlines()
+            cells = [len(re.findall(r"(?<!\\)\|", row)) for row in (head, line, *rows)]
+            assert rows, (page.name, head)
+            assert re.fullmatch(r"[|:-]+", line), (page.name, head)
+            assert len(set(cells)) == 1, (page.name, block)
 
 
 def test_the_seam_has_the_same_headers_and_sources(source: Source, tmp_path: Path) -> None:

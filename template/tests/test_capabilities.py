@@ -66,7 +66,7 @@ import runpy
 import torch
 module = torch.get_device_module(device)
 if module.capabilities()["sharing"]:
-    module.missing_capabilities = lambda: {{"sharing": "sharing is not supported here: a test says so"}}
+    module.missing_capabilities = lambda: dict(sharing="sharing is not supported here: a test says so")
 print(module.missing_capabilities()["sharing"])
 runpy.run_path({str(script)!r}, run_name="__main__")
 """)

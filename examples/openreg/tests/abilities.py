@@ -13,7 +13,7 @@ from conftest import MODULE, PACKAGE, PROJECT
 
 LACKING = {
     "emulation": "the host cannot compute on the memory of this device: the fallback policy is cpu or error",
-    "emulator": "there is no emulated device in third_party, whose switches and injected faults this test uses",
+    "emulator": "there is no emulated device, whose switches and injected faults this test uses",
     "priorities": "all streams of this device have the same priority: priorityRange() is {0, 0}",
     "queues": "work is done when its submission returns: nothing is ever pending",
 }
