@@ -14,7 +14,7 @@ from pathlib import Path
 from torch_backend.errors import UserError
 from torch_backend.git import Git
 
-# The files of a port. A rendered project's README.md lists them as the vendor's.
+# The files that a port writes. A rendered project's README.md calls them the port's.
 WRITTEN_BY_VENDORS = ("csrc/device/*.cpp", "csrc/device/Handles.h", "cmake/DeviceLibrary.cmake")
 
 Replaced = Counter[tuple[str, str]]
