@@ -28,7 +28,7 @@ STANDIN = ROOT / "tests" / "standin"
 SCRATCH = ROOT / "build" / "tests" / "external"
 ANSWERS = {"vendor_name": "Acme", "device_library": "external"}
 # What a stand-in that is done when a call returns may be excused from by the tests' own probes.
-EXCUSED = {"emulation", "emulator", "queues"}
+EXCUSED = {"emulation", "emulator", "priorities", "queues"}
 # The capabilities that its port declines.
 DECLINED = ["graphs", "sharing"]
 
