@@ -15,8 +15,7 @@ def _autoload() -> None:
         return
     from . import _registration
 
-    for step in _registration.STEPS:
-        step()
+    _registration.register()
     _loaded = True
 
 

@@ -7,7 +7,12 @@ from importlib import import_module
 import torch
 from torch.utils.backend_registration import generate_methods_for_privateuse1_backend, rename_privateuse1_backend
 
+from . import _missing_library
 from ._build_info import DEVICE_NAME, PACKAGE_NAME, TORCH_MINOR
+
+
+class _NoLibrary(Exception):
+    """A library of the SDK is missing; the text is its name."""
 
 
 def check_torch_version() -> None:
@@ -43,6 +48,9 @@ def load_library() -> None:
     try:
         import_module(f"{__package__}._C")
     except ImportError as error:
+        library = _missing_library.named_in(str(error))
+        if library is not None:
+            raise _NoLibrary(library) from error
         raise ImportError(
             f"the native library of {PACKAGE_NAME} does not load: {error}. "
             f"If it was built for another Python or torch, build and install it again."
@@ -115,3 +123,12 @@ STEPS = (
     keep_generators,
     apply_patches,
 )
+
+
+def register() -> None:
+    """Register the device, or a stand-in if this machine has no library of the SDK."""
+    try:
+        for step in STEPS:
+            step()
+    except _NoLibrary as library:
+        _missing_library.register(str(library))
