@@ -164,6 +164,58 @@ def test_a_package_that_does_not_import_fails(environment: Environment, site: Pa
     assert code == 1
 
 
+def test_a_package_whose_library_is_not_found(environment: Environment, site: Path) -> None:
+    """The entry point is right, and the doctor does not blame it."""
+    error = "the native library does not load: libacme.so.1: cannot open shared object file: No such file or directory."
+    install(site, "torch_openreg", f"raise ImportError({error!r})")
+    code, checks = doctor(environment)
+    registrations = [check for check in checks if check.group == "Registrations"]
+    assert [(check.name, check.state) for check in registrations] == [
+        ("SDK library", "fail"),
+        ("autoload", "warn"),
+        ("import", "fail"),
+    ]
+    assert registrations[0].found == "the loader does not find libacme.so.1: torch_openreg does not load"
+    assert registrations[0].mend.startswith("Install the SDK, or add the library's folder to the loader's path")
+    assert {check.mend for check in registrations[1:]} == {"Mend the check 'SDK library' first."}
+    assert code == 1
+
+
+def test_a_missing_library_of_the_package_is_not_the_sdk(environment: Environment, site: Path) -> None:
+    install(
+        site, "torch_openreg", "raise ImportError('libtorch_bindings.so: cannot open shared object file: No such file')"
+    )
+    _, checks = doctor(environment)
+    assert "SDK library" not in states(checks, "Registrations")
+    assert found(checks, "import").mend.startswith("Build and install again")
+
+
+@pytest.mark.parametrize(
+    ("missing", "names", "state", "text"),
+    [
+        (
+            "libacme.so",
+            ["libacme.so"],
+            "fail",
+            "the loader does not find libacme.so: `import torch` works, the device does not",
+        ),
+        (None, ["libacme.so", "libdriver.so"], "ok", "the loader finds libacme.so, libdriver.so"),
+        (None, [], "skip", "torch_openreg is not linked with a library of an SDK yet"),
+    ],
+)
+def test_a_stand_in_for_a_device_without_its_library(
+    environment: Environment, site: Path, missing: str | None, names: list[str], state: str, text: str
+) -> None:
+    package = install(site, "torch_openreg", IN_PYTHON + "from . import _missing_library\n")
+    code = f"missing = {missing!r}\ndef libraries():\n    return {names!r}\n"
+    (package / "_missing_library.py").write_text(code, encoding="utf-8")
+    _, checks = doctor(environment)
+    check = found(checks, "SDK library")
+    assert (check.state, check.found) == (state, text)
+    result = states(checks, "Registrations")
+    assert (list(result)[-1] == "SDK library") == (state == "fail"), "without the library the other checks mean nothing"
+
+
 def test_missing_registrations_are_named(environment: Environment, site: Path) -> None:
     install(site, "torch_openreg", NAME_ONLY)
     _, checks = doctor(environment)
@@ -185,6 +237,7 @@ def test_a_single_missing_registration_is_named(environment: Environment, site: 
     assert states(checks, "Registrations") == {
         "autoload": "ok",
         "import": "ok",
+        "SDK library": "skip",
         "device module": "ok",
         "guard": "ok",
         "hooks": "ok",

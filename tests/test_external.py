@@ -19,7 +19,7 @@ from torch_backend.inspection.seam import read_seam
 from torch_backend.maintenance.formatting import format_cpp
 from torch_backend.maintenance.trees import read_project
 from torch_backend.project import Project
-from torch_backend.render import Tree, render_tree, write_file
+from torch_backend.render import File, Tree, render_tree, write_file
 from torch_backend.source import Source
 
 from .running import ROOT, build_wheel, checked, install_wheel, sync
@@ -166,3 +166,71 @@ def test_a_port_passes_the_projects_tests(source: Source, machine: Environment) 
     assert sentences.keys() == EXCUSED
     code = "import torch; print(sorted(torch.acme.missing_capabilities()))"
     assert checked(machine.python, "-c", code, cwd=SCRATCH, env=machine.variables()).strip() == str(DECLINED)
+
+
+# A call into the library, so that the linker needs it.
+CALL = b"""#include <basalt.h>
+
+extern "C" __attribute__((visibility("default"))) int basaltDevices();
+int basaltDevices() {
+  int count = 0;
+  return bsGetDeviceCount(&count) == bsSuccess ? count : -1;
+}
+"""
+LINKED = """
+import ctypes
+from pathlib import Path
+import torch
+import torch_acme
+from torch_acme import _missing_library
+if _missing_library.missing:
+    try:
+        torch.ones(2, device="acme")
+    except RuntimeError as error:
+        print(error)
+else:
+    library = ctypes.CDLL(str(Path(torch_acme.library_paths()[0], "libtorch_acme.so")))
+    print(_missing_library.libraries(), library.basaltDevices())
+"""
+
+
+def _linked_with_basalt(source: Source, *options: str) -> Tree:
+    """The rendered project with a call into basalt, and its link as the comment in DeviceLibrary.cmake tells."""
+    link = " ".join(("use_sdk(LIBRARY basalt HEADER basalt.h", *options)) + ")\n"
+    files = {"cmake/DeviceLibrary.cmake": link.encode(), "csrc/device/Basalt.cpp": CALL}
+    return render_tree(source, ANSWERS) | {path: File(content, executable=False) for path, content in files.items()}
+
+
+def _run_path(machine: Environment) -> str:
+    (library,) = (machine.python.parent.parent / "lib").rglob("libtorch_acme.so")
+    (path,) = re.findall(r"R(?:UN)?PATH.*\[(.*)\]", checked("readelf", "-dW", library, cwd=SCRATCH))
+    return str(path)
+
+
+@pytest.mark.build
+@pytest.mark.xdist_group("external")
+def test_linked_with_a_library_outside_of_the_loaders_path(source: Source, machine: Environment) -> None:
+    """The run path has exactly the library's folder. Without the library `import torch` works, and a use names it."""
+    prefix = SCRATCH / "basalt-prefix"
+    shutil.rmtree(prefix, ignore_errors=True)
+    where = ("-S", STANDIN / "basalt", "-B", SCRATCH / "basalt", f"-DCMAKE_INSTALL_PREFIX={prefix}")
+    checked("cmake", "-G", "Ninja", *where, cwd=SCRATCH, env=machine.variables())
+    checked("cmake", "--build", SCRATCH / "basalt", "--target", "install", cwd=SCRATCH, env=machine.variables())
+
+    def told() -> str:
+        return checked(machine.python, "-c", LINKED, cwd=SCRATCH, env=machine.variables()).strip()
+
+    _install(_linked_with_basalt(source), machine, BASALT_HOME=str(prefix))
+    assert _run_path(machine) == f"$ORIGIN:{prefix / 'lib'}"
+    assert told() == "['libbasalt.so'] 2"
+
+    hidden = prefix.with_name("basalt-hidden")
+    shutil.rmtree(hidden, ignore_errors=True)
+    prefix.rename(hidden)
+    assert "the loader does not find libbasalt.so, which torch_acme needs" in told()
+
+    hidden.rename(prefix)
+    _install(_linked_with_basalt(source, "SHIPPED"), machine, BASALT_HOME=str(prefix))
+    prefix.rename(hidden)
+    assert _run_path(machine) == "$ORIGIN"
+    assert told() == "['libbasalt.so'] 2"

@@ -1,5 +1,5 @@
 # The device's library, which csrc/device/ calls: the target sdk::runtime is all that the rest of the build knows of it.
-# PORTING: find your library instead, and give it the alias, as in `add_library(sdk::runtime ALIAS mychip::runtime)`.
+# PORTING: call `use_sdk(LIBRARY mychip HEADER mychip.h)` instead of all that follows; cmake/UseSdk.cmake tells what it does.
 add_subdirectory(third_party/openreg)
 
 # What of it goes into the wheel: the library, by this name in the folder lib/, and its headers. A library that the user's

@@ -145,7 +145,9 @@ for use in (
 
 @pytest.mark.parametrize("autoload", ["0", "1"])
 def test_the_package_imports_without_the_library(autoload: str, package_copy: Path, run_python: RunPython) -> None:
-    code = "backend = __import__(package); backend._autoload(); print(backend.include_paths(), backend.cmake_prefix_path)"
+    code = (
+        "backend = __import__(package); backend._autoload(); print(backend.include_paths(), backend.cmake_prefix_path)"
+    )
     done = run_python(FROM_FOLDER.format(str(package_copy)) + code, env={"TORCH_DEVICE_BACKEND_AUTOLOAD": autoload})
     assert (done.returncode, done.stderr) == (0, "")
     assert str(package_copy) in done.stdout
@@ -177,7 +179,9 @@ def test_the_loaders_that_name_the_library(message: str) -> None:
         assert _missing_library.named_in(message.format(name, "libother.so")) == name
 
 
-def test_a_missing_library_of_the_package_itself_is_an_error(package_copy: Path, run_python: RunPython, tmp_path: Path) -> None:
+def test_a_missing_library_of_the_package_itself_is_an_error(
+    package_copy: Path, run_python: RunPython, tmp_path: Path
+) -> None:
     shutil.copytree(package_copy, tmp_path, dirs_exist_ok=True)
     for file in (tmp_path / PACKAGE / "lib").glob("*torch_bindings*"):
         file.unlink()

@@ -45,6 +45,7 @@ def report(package: str, device: str) -> Iterator[tuple[str, str, str]]:
     checks: dict[str, Callable[[], str]] = {
         "autoload": lambda: _autoload(package, device),
         "import": lambda: _import(package, device),
+        "SDK library": lambda: _sdk_library(package),
         "device module": lambda: _module(device),
         "guard": _guard,
         "hooks": _hooks,
@@ -66,9 +67,9 @@ def report(package: str, device: str) -> Iterator[tuple[str, str, str]]:
         except Exception as error:
             first = str(error).strip().split("\n")[0]
             state, text = "missing", first if isinstance(error, MissingError) else f"{type(error).__name__}: {first}"
-            if name == "import" or (name == "autoload" and "torch" not in sys.modules):
+            if name in ("import", "SDK library") or (name == "autoload" and "torch" not in sys.modules):
                 yield name, state, text
-                return  # the checks that follow need the import
+                return  # the checks that follow need the import and the library
         yield name, state, text
 
 
@@ -104,6 +105,19 @@ def _import(package: str, device: str) -> str:
             f"PyTorch calls the backend {name!r}, not {device!r}: rename_privateuse1_backend was not called"
         )
     return f"torch {torch.__version__}, device {name!r} from {module.__file__}"
+
+
+def _sdk_library(package: str) -> str:
+    """Asks the package, which registers a stand-in for the device if the loader does not find the SDK's library."""
+    library = sys.modules.get(f"{package}._missing_library")
+    if library is None:
+        raise SkippedError(f"{package} does not tell its SDK's libraries: it was made by an older template")
+    if library.missing:
+        raise MissingError(f"the loader does not find {library.missing}: `import torch` works, the device does not")
+    names = library.libraries()
+    if not names:
+        raise SkippedError(f"{package} is not linked with a library of an SDK yet")
+    return f"the loader finds {', '.join(names)}"
 
 
 def _module(device: str) -> str:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import PurePath
 
 from torch_backend.interpreter import AUTOLOAD, Outcome, ask
 from torch_backend.project import Project
@@ -13,6 +16,8 @@ from .report import Check, State
 MENDS = {
     "autoload": 'The entry point in pyproject.toml: [project.entry-points."torch.backends"]. Then install again.',
     "import": "Build and install again; python -c 'import {package}' shows the whole error.",
+    "SDK library": "Install the SDK, or add the library's folder to the loader's path (LD_LIBRARY_PATH). "
+    "If the SDK is always in one folder, let the build add that folder to the run path: cmake/UseSdk.cmake tells how.",
     "device module": "_registration.py in python/{package} gives the module {device} to torch._register_device_module.",
     "guard": "csrc/runtime/Guard.cpp registers it with C10_REGISTER_GUARD_IMPL(PrivateUse1, ...).",
     "hooks": "csrc/runtime/Hooks.cpp registers them with at::RegisterPrivateUse1HooksInterface.",
@@ -25,6 +30,10 @@ MENDS = {
     "pinned memory": "csrc/runtime/memory/HostAllocator.cpp; getPinnedMemoryAllocator and isPinnedPtr in Hooks.cpp.",
     "first tensor": "csrc/aten/Factories.cpp and Copy.cpp come first, then the fallback.",
 }
+# How the loaders of glibc, musl and macOS say that they do not find a library.
+NOT_FOUND = re.compile(
+    r"(\S+): cannot open shared object file|Error loading shared library (\S+?):|Library not loaded: (\S+)"
+)
 # A backend works without these.
 OPTIONAL = {"autoload", "fallback", "autocast", "pinned memory"}
 
@@ -43,9 +52,18 @@ def checks(context: Context) -> Iterator[Check]:
         more, outcome = _load(context, project, {AUTOLOAD: "0"})
         found = more | found
     running = [name for name, (state, _) in found.items() if state == "running"]
+    absent = next(
+        filter(None, (_absent_library(text, project) for state, text in found.values() if state == "missing")), None
+    )
+    if absent and "SDK library" not in found:  # first, because it is the cause of those that follow
+        text = f"the loader does not find {absent}: {project.package_name} does not load"
+        yield _check("SDK library", "missing", text, project)
     for name, (state, text) in found.items():
-        if state != "running":
-            yield _check(name, state, text, project)
+        if state == "running":
+            continue
+        check = _check(name, state, text, project)
+        caused = absent and state == "missing" and name in ("autoload", "import")
+        yield replace(check, mend="Mend the check 'SDK library' first.") if caused else check
     if outcome.failure:
         yield _died(outcome, running, context)
 
@@ -62,6 +80,14 @@ def _load(
         variables=variables,
     )
     return {name: (state, text) for name, state, text in outcome.items}, outcome
+
+
+def _absent_library(text: str, project: Project) -> str | None:
+    """Returns the library that is missing according to an import's error, but for those of torch and of the package."""
+    match = NOT_FOUND.search(text)
+    name = PurePath(next(filter(None, match.groups()))).name if match else ""
+    own = re.match(r"lib(torch|c10|python|" + re.escape(project.package_name) + ")", name)
+    return name if name and not own else None
 
 
 def _check(name: str, state: str, text: str, project: Project) -> Check:
