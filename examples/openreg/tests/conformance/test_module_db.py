@@ -12,11 +12,16 @@ from claims import chosen, mark_exceptions
 from compare import HALF, gradients
 from opinfo import place, widened, wider
 from torch import nn
+from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.testing._internal.common_device_type import instantiate_device_type_tests
 from torch.testing._internal.common_modules import ModuleErrorEnum, ModuleInfo, module_db, modules
 
 OTHER_ORDER = ("nn.RNN", "nn.LSTM", "nn.GRU", "nn.LinearCrossEntropyLoss")
 """How the names begin of modules that PyTorch computes in another order off the CPU: biases last, or by chunks."""
+
+ROUNDED_BY_PROCESSOR = "nn.LSTM"
+"""In half precision its gradients on the CPU are, on some processors, further from the true ones than those of the device.
+The CPU's results in single precision are what counts instead."""
 
 IMPRECISE = "nn.CTCLoss"
 """Its gradient would be wrong in half precision, so the device refuses it, as CUDA does."""
@@ -75,9 +80,9 @@ class TestModules(DeviceCase):
 
             def run(where: str, wide: bool = False, case: Any = case) -> Any:
                 module, args, kwargs = build(module_info, case, dtype, training, where, wide)
-                return second_gradients(
-                    module(*args, **kwargs), wanting_grad((args, kwargs, list(module.parameters())))
-                )
+                with sdpa_kernel(SDPBackend.MATH):  # no fused attention has a second derivative
+                    results = module(*args, **kwargs)
+                return second_gradients(results, wanting_grad((args, kwargs, list(module.parameters()))))
 
             self.compare(module_info, dtype, run, device)
 
@@ -99,8 +104,9 @@ class TestModules(DeviceCase):
             self.compare(module_info, dtype, run, device)
 
     def compare(self, info: ModuleInfo, dtype: torch.dtype, run: Callable[..., Any], device: str) -> None:
+        in_single_precision = info.name == ROUNDED_BY_PROCESSOR and dtype in HALF
         self.same_as_on_cpu(
-            run,
+            lambda where: run(where, wide=in_single_precision and where == "cpu"),
             device,
             in_wider_dtype=partial(run, "cpu", wide=True),
             may_refuse=info.name == IMPRECISE,
