@@ -72,11 +72,8 @@ void runInWidestType(const c10::OperatorHandle& op, Stack* stack) {
   const auto arguments = argumentsOf(op, *stack);
   auto widest = lowerPrecisionType();
   for (const auto i : c10::irange(arguments.size())) {
-    if (arguments[i].isTensorList()) {
-      widest = at::autocast::prioritize(widest, at::TensorList(arguments[i].toTensorVector()), kDeviceType);
-    } else if (
-        op.schema().arguments()[i].type()->kind() ==
-        c10::TypeKind::TensorType) {  // not an optional tensor, which follows the dtype of the others
+    // Not optional tensors, which follow the dtype of the others. None of these operators takes a list of tensors of values.
+    if (op.schema().arguments()[i].type()->kind() == c10::TypeKind::TensorType) {
       widest = at::autocast::prioritize(widest, arguments[i].toTensor(), kDeviceType);
     }
   }
