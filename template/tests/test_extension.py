@@ -163,6 +163,43 @@ def test_hooks_find_the_device_of_an_address(device: str, interfaces: Any, secon
             interfaces.hooks_device_of(host.data_ptr())
 
 
+def test_the_guard_tells_the_default_stream_from_the_current_one(
+    device: str, device_module: ModuleType, interfaces: Any, second_device: torch.device
+) -> None:
+    for index in (0, 1):
+        default = device_module.default_stream(index)
+        assert interfaces.guard_stream(index) == interfaces.guard_default_stream(index) == default
+        with torch.Stream(f"{device}:{index}") as side:
+            assert interfaces.guard_stream(index) == side
+            assert interfaces.guard_default_stream(index) == default != side
+
+
+def test_an_exchange_of_streams_returns_the_stream_before(
+    device_module: ModuleType, interfaces: Any, second_device: torch.device
+) -> None:
+    before, side = device_module.current_stream(1), torch.Stream(second_device)
+    assert interfaces.guard_exchange_stream(side) == before
+    assert device_module.current_stream(1) == side
+    assert interfaces.guard_exchange_stream(before) == side
+    assert device_module.current_stream(1) == before
+
+
+@needs_queues
+def test_the_guard_gives_streams_of_high_priority(device: str, device_module: ModuleType, interfaces: Any) -> None:
+    low, high = interfaces.guard_pool_stream(0, False), interfaces.guard_pool_stream(0, True)
+    others = [torch.Stream(device) for _ in range(8)]
+    ends = []
+    for stream in others:
+        occupy(stream, 3)
+    for stream in (low, high):
+        occupy(stream, 2)
+        with stream:
+            ends.append(torch.Event(device, enable_timing=True))
+            ends[-1].record()
+    device_module.synchronize()
+    assert ends[1].elapsed_time(ends[0]) > 0, "the later submission was to be served first"
+
+
 @needs_queues
 def test_the_guard_keeps_memory_for_a_stream(device: str, device_module: ModuleType, interfaces: Any) -> None:
     side = torch.Stream(device)
@@ -177,6 +214,20 @@ def test_the_guard_keeps_memory_for_a_stream(device: str, device_module: ModuleT
     assert not side.query(), "the stream was not busy for long enough"
     side.synchronize()
     assert torch.empty(MiB, device=device).data_ptr() == address
+
+
+@pytest.mark.parametrize("name", ["add_number", "atan2_number"])
+@pytest.mark.parametrize("dtype", [torch.float16, torch.float32, torch.int32], ids=str)
+def test_numbers_that_are_tensors_of_the_device_do_not_decide_the_dtype(
+    name: str, dtype: torch.dtype, device: str, interfaces: Any
+) -> None:
+    """C++ code makes such a tensor of a number. The dtype that results is that of `x`, or the default one where `x` has integers."""
+    x = torch.ones(2, dtype=dtype)
+    expected = getattr(interfaces, name)(x, 2.5)
+    found = getattr(interfaces, name)(x.to(device), 2.5)
+    assert found.dtype == expected.dtype == (torch.float32 if dtype == torch.int32 else dtype)
+    assert found.device.type == device
+    torch.testing.assert_close(found.cpu(), expected)
 
 
 def test_every_header_can_be_included(build: Path) -> None:

@@ -92,3 +92,14 @@ def test_a_profiler_without_a_plug_in_shows_no_device_times(device: str) -> None
     assert all(average.device_time_total == 0 for average in averages.values())
     assert averages["aten::mm"].cpu_time_total > 0
     assert device.upper() not in profiler.key_averages().table()
+
+
+def test_memory_that_operators_take_and_what_is_freed(device: str) -> None:
+    with torch.profiler.profile(activities=[ProfilerActivity.CPU], profile_memory=True) as profiler:
+        x = torch.empty(1 << 20, device=device)
+        y = torch.empty(1 << 18, device=device)
+        del x
+    averages = {average.key: average for average in profiler.key_averages()}
+    assert averages["aten::empty"].self_device_memory_usage == 5 << 20
+    assert averages["[memory]"].self_device_memory_usage == -(4 << 20)
+    assert y.nbytes == 1 << 20

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 import torch
+from conftest import Define
 from torch import nn
 
 pytestmark = pytest.mark.needs("graphs")
@@ -453,6 +454,27 @@ def test_an_in_place_operator_needs_no_meta_kernel(device: str) -> None:
     for n in (2.0, 4.0):
         graph.replay()
         assert x.tolist() == [n] * 3
+
+
+def test_a_replay_changes_no_version(define: Define, device: str) -> None:
+    """Not even where the kernel itself reports its write to autograd, which does not know of replays."""
+
+    def kernel(x: torch.Tensor) -> None:
+        x.mul_(2)
+        torch.autograd.graph.increment_version(x)
+
+    double = define("double_(Tensor(a!) x) -> ()", kernel)
+    x, y = torch.ones(3, device=device), torch.ones(3, device=device)
+    graph, stream = capture()
+    with stream, graph:
+        double(x)
+        y.add_(1)
+        torch._foreach_add_([y], 1)
+    versions = x._version, y._version
+    for _ in range(2):
+        graph.replay()
+    assert (x.tolist(), y.tolist()) == ([4, 4, 4], [5, 5, 5])
+    assert (x._version, y._version) == versions
 
 
 @pytest.mark.parametrize("how", ["to the device", "converted", "from the device", "torch.tensor", "0-dimensional"])

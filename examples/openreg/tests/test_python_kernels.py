@@ -322,3 +322,24 @@ stop = True
 thread.join()
 """,
     )
+
+
+# What autograd hears of a kernel
+
+
+@pytest.mark.needs("emulation")
+def test_a_write_that_a_kernel_reports_is_noticed_by_autograd(define: Define, device: str) -> None:
+    """A kernel that writes past PyTorch, as by NumPy, reports it; its operand on the device is what has changed."""
+
+    def kernel(x: Tensor) -> None:
+        x.numpy()[:] = 5
+        torch.autograd.graph.increment_version(x)
+
+    write = define("write(Tensor(a!) x) -> ()", kernel)
+    for _ in range(2):  # the second operand may get what the first one has used
+        saved = torch.ones(3, device=device)
+        result = (torch.ones(3, device=device, requires_grad=True) * saved).sum()
+        write(saved)
+        assert (saved.tolist(), saved._version) == ([5, 5, 5], 1)
+        with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+            result.backward()

@@ -1,5 +1,8 @@
 #include <ATen/Context.h>
+#include <ATen/ScalarOps.h>
 #include <ATen/detail/PrivateUse1HooksInterface.h>
+#include <ATen/ops/add.h>
+#include <ATen/ops/atan2.h>
 #include <c10/core/impl/VirtualGuardImpl.h>
 #include <torch/library.h>
 
@@ -43,7 +46,19 @@ TORCH_LIBRARY(interfaces, m) {
   m.def("guard_unchecked_set_device(int index) -> ()", [](int64_t index) { guard().uncheckedSetDevice(device(index)); });
   m.def("guard_device() -> int", []() -> int64_t { return guard().getDevice().index(); });
   m.def("guard_device_count() -> int", []() -> int64_t { return guard().deviceCount(); });
+  m.def("guard_stream(int index) -> Stream", [](int64_t index) { return guard().getStream(device(index)); });
+  m.def("guard_exchange_stream(Stream stream) -> Stream", [](c10::Stream stream) { return guard().exchangeStream(stream); });
+  m.def("guard_default_stream(int index) -> Stream", [](int64_t index) { return guard().getDefaultStream(device(index)); });
+  m.def("guard_pool_stream(int index, bool high_priority) -> Stream", [](int64_t index, bool high_priority) {
+    return guard().getStreamFromGlobalPool(device(index), high_priority);
+  });
   m.def("guard_keep(Tensor x, Stream stream) -> ()", [](const at::Tensor& x, c10::Stream stream) {
     guard().recordDataPtrOnStream(x.storage().data_ptr(), stream);
+  });
+  m.def("add_number(Tensor x, float number) -> Tensor", [](const at::Tensor& x, double number) {
+    return at::add(x, at::native::wrapped_scalar_tensor(number, x.device()));
+  });
+  m.def("atan2_number(Tensor x, float number) -> Tensor", [](const at::Tensor& x, double number) {
+    return at::atan2(x, at::native::wrapped_scalar_tensor(number, x.device()));
   });
 }
