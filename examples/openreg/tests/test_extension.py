@@ -185,6 +185,7 @@ def test_an_exchange_of_streams_returns_the_stream_before(
 
 
 @needs_queues
+@pytest.mark.needs("priorities")
 def test_the_guard_gives_streams_of_high_priority(device: str, device_module: ModuleType, interfaces: Any) -> None:
     low, high = interfaces.guard_pool_stream(0, False), interfaces.guard_pool_stream(0, True)
     others = [torch.Stream(device) for _ in range(8)]
