@@ -7,10 +7,10 @@
 #include <ATen/ops/empty_like.h>
 #include <torch/library.h>
 
-#include "fallback/OperatorInfo.h"
-#include "fallback/CaptureHook.h"
-#include "fallback/Call.h"
 #include "device/Memory.h"
+#include "fallback/Call.h"
+#include "fallback/CaptureHook.h"
+#include "fallback/OperatorInfo.h"
 #include "runtime/Event.h"
 #include "runtime/memory/HostAllocator.h"
 

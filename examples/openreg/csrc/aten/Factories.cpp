@@ -4,8 +4,8 @@
 #include <torch/library.h>
 
 #include "aten/support/FactoryOptions.h"
-#include "runtime/memory/CachingAllocator.h"
 #include "runtime/Guard.h"
+#include "runtime/memory/CachingAllocator.h"
 
 // Uninitialized tensors. All other factory functions call these.
 namespace openreg {

@@ -7,9 +7,9 @@
 #include <algorithm>
 
 #include "fallback/MultiPartTensor.h"
+#include "runtime/Stream.h"
 #include "runtime/memory/CachingAllocator.h"
 #include "runtime/memory/Storage.h"
-#include "runtime/Stream.h"
 
 // Operators that change the memory of a tensor or its size.
 namespace openreg {

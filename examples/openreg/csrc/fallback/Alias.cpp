@@ -4,8 +4,8 @@
 
 #include <vector>
 
-#include "fallback/MemoryScope.h"
 #include "device/Address.h"
+#include "fallback/MemoryScope.h"
 #include "runtime/memory/CachingAllocator.h"
 
 namespace openreg::fallback {

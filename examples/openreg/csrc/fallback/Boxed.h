@@ -5,8 +5,8 @@
 
 #include <optional>
 
-#include "fallback/OperatorInfo.h"
 #include "fallback/Call.h"
+#include "fallback/OperatorInfo.h"
 
 namespace openreg::fallback {
 

@@ -6,8 +6,8 @@
 
 #include "fallback/Alias.h"
 #include "fallback/MultiPartTensor.h"
-#include "runtime/memory/CachingAllocator.h"
 #include "runtime/Generator.h"
+#include "runtime/memory/CachingAllocator.h"
 #include "runtime/memory/Storage.h"
 
 namespace openreg::fallback {

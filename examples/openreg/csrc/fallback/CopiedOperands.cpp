@@ -8,10 +8,10 @@
 #include <mutex>
 #include <utility>
 
-#include "fallback/Alias.h"
 #include "device/Launch.h"
 #include "device/Memory.h"
 #include "device/Waiting.h"
+#include "fallback/Alias.h"
 #include "runtime/CopyStream.h"
 #include "runtime/Stream.h"
 #include "runtime/StreamSlot.h"

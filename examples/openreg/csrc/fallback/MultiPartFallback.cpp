@@ -16,10 +16,10 @@
 #include <ATen/ops/view_native.h>
 #include <torch/library.h>
 
-#include "fallback/Fallback.h"
-#include "fallback/OperatorOrigin.h"
-#include "fallback/OperatorInfo.h"
 #include "fallback/Boxed.h"
+#include "fallback/Fallback.h"
+#include "fallback/OperatorInfo.h"
+#include "fallback/OperatorOrigin.h"
 
 namespace openreg::fallback {
 namespace {

@@ -9,8 +9,8 @@
 namespace openreg::fallback {
 
 struct Operand {
-  c10::MaybeOwned<at::Tensor>
-      original;  // usually borrowed, because counting references took a quarter of the emulation's cost for a small operator
+  // Usually borrowed, because counting references took a quarter of the emulation's cost for a small operator.
+  c10::MaybeOwned<at::Tensor> original;
   at::Tensor alias;
   bool written;
 };

@@ -2,9 +2,9 @@
 
 #include <torch/library.h>
 
-#include "fallback/MultiPartFallback.h"
 #include "fallback/Fallback.h"
 #include "fallback/FallbackPolicy.h"
+#include "fallback/MultiPartFallback.h"
 #include "fallback/OperatorOrigin.h"
 
 namespace openreg::fallback {

@@ -7,8 +7,8 @@
 #include <type_traits>
 #include <utility>
 
-#include "fallback/Fallback.h"
 #include "fallback/Call.h"
+#include "fallback/Fallback.h"
 #include "fallback/OperatorOrigin.h"
 #include "fallback/WiderDtype.h"
 

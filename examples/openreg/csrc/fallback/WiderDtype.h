@@ -6,8 +6,8 @@
 
 #include <optional>
 
-#include "fallback/OperatorInfo.h"
 #include "fallback/Boxed.h"
+#include "fallback/OperatorInfo.h"
 
 // Dtypes that accelerators support and a CPU kernel lacks: half precision in pooling and losses, complex numbers of two
 // halves nearly everywhere, integers in histc. The CPU kernel then computes in the next wider dtype, and its results are

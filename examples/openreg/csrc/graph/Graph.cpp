@@ -6,13 +6,13 @@
 #include <atomic>
 #include <utility>
 
-#include "fallback/CaptureHook.h"
 #include "device/Capabilities.h"
 #include "device/Launch.h"
 #include "device/Waiting.h"
+#include "fallback/CaptureHook.h"
 #include "graph/Recorder.h"
-#include "runtime/memory/CachingAllocator.h"
 #include "runtime/Guard.h"
+#include "runtime/memory/CachingAllocator.h"
 #include "runtime/memory/HostAllocator.h"
 
 namespace openreg::graph {

@@ -11,12 +11,12 @@
 #include <utility>
 #include <vector>
 
+#include "device/Graph.h"
 #include "fallback/Alias.h"
 #include "fallback/Boxed.h"
 #include "fallback/Call.h"
 #include "fallback/MultiPartTensor.h"
 #include "fallback/TensorsInIValue.h"
-#include "device/Graph.h"
 #include "graph/Graph.h"
 #include "graph/RecordedCall.h"
 

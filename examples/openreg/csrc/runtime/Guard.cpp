@@ -3,9 +3,9 @@
 #include "device/Device.h"
 #include "device/Error.h"
 #include "device/Event.h"
-#include "runtime/memory/CachingAllocator.h"
 #include "runtime/Event.h"
 #include "runtime/Stream.h"
+#include "runtime/memory/CachingAllocator.h"
 
 namespace openreg {
 

@@ -8,9 +8,9 @@
 #include <ATen/ops/threshold_backward.h>
 #include <torch/library.h>
 
-#include "fallback/Call.h"
 #include "device/Address.h"
 #include "device/Launch.h"
+#include "fallback/Call.h"
 #include "runtime/Stream.h"
 
 // Style: custom operator. This file has the schema, the device's kernel and the Meta kernel (it only computes shapes, for

@@ -8,9 +8,9 @@
 #include <cstdint>
 #include <type_traits>
 
-#include "fallback/Call.h"
 #include "device/Address.h"
 #include "device/Launch.h"
+#include "fallback/Call.h"
 #include "runtime/Stream.h"
 
 namespace openreg::native {

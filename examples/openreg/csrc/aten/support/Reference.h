@@ -8,10 +8,10 @@
 #include <type_traits>
 
 #include "aten/support/FactoryOptions.h"
+#include "fallback/Boxed.h"
+#include "fallback/CaptureHook.h"
 #include "fallback/Fallback.h"
 #include "fallback/OperatorInfo.h"
-#include "fallback/CaptureHook.h"
-#include "fallback/Boxed.h"
 #include "fallback/Unboxed.h"
 
 // Bodies for kernels without the device's own code yet. They run PyTorch's CPU kernel in the order of the stream, on aliases

@@ -6,8 +6,8 @@
 #include <memory>
 #include <string>
 
-#include "runtime/ipc/ForeignMemory.h"
 #include "runtime/Functions.h"
+#include "runtime/ipc/ForeignMemory.h"
 
 namespace openreg {
 

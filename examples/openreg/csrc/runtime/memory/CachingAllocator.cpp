@@ -4,9 +4,9 @@
 
 #include "device/Device.h"
 #include "device/Memory.h"
+#include "runtime/Stream.h"
 #include "runtime/memory/DeviceCache.h"
 #include "runtime/memory/InlineKernel.h"
-#include "runtime/Stream.h"
 
 namespace openreg {
 

@@ -3,9 +3,9 @@
 #include <c10/core/AllocatorConfig.h>
 
 #include "device/Device.h"
+#include "runtime/Stream.h"
 #include "runtime/memory/BlockPool.h"
 #include "runtime/memory/PrivatePools.h"
-#include "runtime/Stream.h"
 
 namespace openreg {
 namespace {

@@ -3,8 +3,8 @@
 #include <algorithm>
 
 #include "device/Memory.h"
-#include "runtime/memory/CachingAllocator.h"
 #include "runtime/Stream.h"
+#include "runtime/memory/CachingAllocator.h"
 
 namespace openreg {
 
