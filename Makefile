@@ -38,13 +38,13 @@ first-hour: $(READY) ## run the commands of "A vendor's first hour" in README.md
 	$(BIN)/python -m tests.first_hour
 
 test: lint examples-check ## run all checks, the example's suite in each launch mode, and what names change elsewhere
-	$(BIN)/python -m pytest --verbose --numprocesses=$(TEST_PROCESSES) --dist=loadgroup -m "not matrix"
+	$(BIN)/python -m pytest --verbose --numprocesses=$(TEST_PROCESSES) --no-loadscope-reorder -m "not matrix"
 
 test-fast: $(READY) ## run the tests that compile nothing
-	$(BIN)/python -m pytest --numprocesses=$(TEST_PROCESSES) --dist=loadgroup -m "not build"
+	$(BIN)/python -m pytest --numprocesses=$(TEST_PROCESSES) --no-loadscope-reorder -m "not build"
 
 test-matrix: lint examples-check ## run all suites, conformance, a CUDA build of torch (540 MB once), clang, other libraries
-	$(BIN)/python -m pytest --verbose --numprocesses=$(TEST_PROCESSES) --dist=loadgroup
+	$(BIN)/python -m pytest --verbose --numprocesses=$(TEST_PROCESSES) --no-loadscope-reorder
 
 lint: $(READY) ## check format, style, types, length of lines and template files
 	$(BIN)/ruff format --check .

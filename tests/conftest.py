@@ -14,6 +14,7 @@ from copier import run_copy
 from torch_backend.environment import Environment, create_environment
 from torch_backend.maintenance.example import Example
 from torch_backend.source import PARTS, Source, find_source
+from xdist.scheduler import LoadScopeScheduling
 
 from .running import ROOT
 
@@ -49,6 +50,29 @@ MATRIX: dict[str, dict[str, Any]] = {
 
 # The example and those of them that are built.
 BUILT = ["openreg", "acme", "zz", "very_long"]
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Put tests that take long first, so that no process is left with them; ccache shortens the second ones."""
+    quick = ("test_add_op_build.py", "test_first_hour.py", "test_programs.py")
+    items.sort(key=lambda item: 2 if not item.get_closest_marker("build") else item.path.name in quick)
+
+
+class _Scheduling(LoadScopeScheduling):  # type: ignore[misc]
+    """Run each file in one process, because its fixtures build projects; in test_build.py, the tests of each project.
+
+    pytest-xdist's own groups have no effect: xdist 3.8 appends them to the names of tests, which pytest 9.2 ignores.
+    """
+
+    def _split_scope(self, nodeid: str) -> str:
+        file, _, test = nodeid.partition("::")
+        parameters = re.split(r"[\[\]-]", test)
+        return file + "".join(f"[{name}]" for name in BUILT if file.endswith("test_build.py") and name in parameters)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> _Scheduling:
+    return _Scheduling(config, log)
 
 
 @pytest.fixture(scope="session")

@@ -15,7 +15,7 @@ from torch_backend.maintenance.trees import read_project
 from .running import sync
 from .test_build import SCRATCH
 
-pytestmark = [pytest.mark.build, pytest.mark.xdist_group("add_op_build")]
+pytestmark = pytest.mark.build
 
 # Element-wise with its gradient and without a structured kernel, a reduction, factories, several results, random
 # numbers, lists.

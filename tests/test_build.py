@@ -106,7 +106,7 @@ class Built:
 
 
 # What is done with a project is done by one process of pytest-xdist, which builds it once.
-@pytest.fixture(scope="session", params=[pytest.param(name, marks=pytest.mark.xdist_group(name)) for name in BUILT])
+@pytest.fixture(scope="session", params=BUILT)
 def built(request: pytest.FixtureRequest, source: Source, example: Example) -> Built:
     name: str = request.param
     folder = SCRATCH / name

@@ -129,7 +129,6 @@ for use in (lambda: torch.ones(2, device="acme"), lambda: acme.operators.set_fal
 
 
 @pytest.mark.build
-@pytest.mark.xdist_group("external")
 def test_an_unwritten_port_builds_and_says_what_to_write(source: Source, machine: Environment) -> None:
     """The project builds, loads with torch, has no device and says what to write. Its tests of this state pass."""
     folder = _install(render_tree(source, ANSWERS), machine)
@@ -144,7 +143,6 @@ def test_an_unwritten_port_builds_and_says_what_to_write(source: Source, machine
 
 
 @pytest.mark.build
-@pytest.mark.xdist_group("external")
 def test_a_port_passes_the_projects_tests(source: Source, machine: Environment) -> None:
     """The project's tests pass on it, except those that need an ability which the library lacks."""
     build, prefix = SCRATCH / "quartz", SCRATCH / "prefix"
@@ -208,7 +206,6 @@ def _run_path(machine: Environment) -> str:
 
 
 @pytest.mark.build
-@pytest.mark.xdist_group("external")
 def test_linked_with_a_library_outside_of_the_loaders_path(source: Source, machine: Environment) -> None:
     """The run path has exactly the library's folder. Without the library `import torch` works, and a use names it."""
     prefix = SCRATCH / "basalt-prefix"

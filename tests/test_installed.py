@@ -18,9 +18,6 @@ from .versions import EVENT, STREAM
 PACKAGING = ("pyproject.toml", "hatch_build.py", "README.md", "LICENSE", ".gitignore", "migrations.yml", "CHANGELOG.md")
 
 
-pytestmark = pytest.mark.xdist_group("installed")
-
-
 @dataclass(frozen=True)
 class Installed:
     """A torch-backend in a folder of its own; its history names the repository that it was built from."""

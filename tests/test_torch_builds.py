@@ -27,7 +27,7 @@ from .conftest import MATRIX, answers_of
 from .cuda_build import UnavailableError, cuda_build
 from .running import ROOT, build_wheel, checked, install_wheel, needed_of_torch, sync
 
-pytestmark = [pytest.mark.build, pytest.mark.xdist_group("torch_builds")]
+pytestmark = pytest.mark.build
 
 SCRATCH = ROOT / "build" / "tests"
 BUILDS = ["cpu", "cuda"]

@@ -32,8 +32,6 @@ SCRATCH = ROOT / "build" / "tests" / "programs"
 SOURCES = SCRATCH / "sources"
 READY = "ready.json"
 
-pytestmark = pytest.mark.xdist_group("programs")
-
 LIBRARIES = sorted(path.stem.removeprefix("test_") for path in SUITE.glob("test_*.py"))
 # Of some libraries, `make test` runs what is quick.
 QUICK = ("einops", "safetensors", "transformers")
