@@ -143,7 +143,8 @@ def test_the_wheel_holds_headers_and_no_other_sources(built: Built) -> None:
     cmake = {f"share/cmake/{built.package}/{built.package}{part}.cmake" for part in ("Config", "ConfigVersion")}
     assert f"include/{built.package}/device/Launch.h" in headers
     assert f"{built.answers['device_name']}/operator_report.html" in expected
-    assert {name for name in inside if name not in binaries} == expected | {"py.typed"} | headers | cmake
+    other = {"py.typed", "share/sdk_libraries.txt"}
+    assert {name for name in inside if name not in binaries} == expected | other | headers | cmake
     assert any(name.endswith("licenses/LICENSE") for name in names)
 
 

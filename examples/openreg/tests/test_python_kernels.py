@@ -343,3 +343,24 @@ def test_a_write_that_a_kernel_reports_is_noticed_by_autograd(define: Define, de
         assert (saved.tolist(), saved._version) == ([5, 5, 5], 1)
         with pytest.raises(RuntimeError, match="modified by an inplace operation"):
             result.backward()
+
+
+@POLICIES
+def test_a_write_by_an_operator_in_a_kernel_is_noticed_by_autograd(
+    policy: str, define: Define, device: str, device_module: ModuleType
+) -> None:
+    """The kernel reports nothing: the operator that it calls counts the write, as it does for CPU tensors."""
+
+    def add_one(x: Tensor) -> None:
+        x.add_(1)
+
+    operator = define("add_one(Tensor(a!) x) -> ()", add_one)
+    with device_module.operators.fallback_policy(policy):
+        for place in ("cpu", device):
+            weight = torch.ones(3, device=place, requires_grad=True)
+            saved = torch.full((3,), 4.0, device=place)
+            product = (weight * saved).sum()
+            operator(saved)
+            assert (saved.tolist(), saved._version) == ([5, 5, 5], 1), place
+            with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+                product.backward()

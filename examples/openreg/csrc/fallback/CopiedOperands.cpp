@@ -95,7 +95,7 @@ void CopiedOperands::run(c10::DeviceIndex device, KernelAuthor author, c10::Arra
       }
     }
     device::synchronizeStream(copies_);
-    scope_.emplace();
+    scope_.emplace(author == KernelAuthor::Program ? kAboveProgramKernels : kAboveKernels);
     body();
     device::synchronizeStream(copies_);  // the copies may be freed next
   };

@@ -32,7 +32,7 @@ class InPlaceOperands {
     const auto stream = currentStreamHandle(device);
     if (author == KernelAuthor::Program) [[unlikely]] {
       device::synchronizeStream(stream);
-      host_scope_.emplace();
+      host_scope_.emplace(kAboveProgramKernels);
       body();
       return;
     }

@@ -113,7 +113,7 @@ DeviceMemoryScope::~DeviceMemoryScope() {
   }
 }
 
-HostMemoryScope::HostMemoryScope() : outer_(std::exchange(current_scope, nullptr)), excluded_(kAboveKernels) {}
+HostMemoryScope::HostMemoryScope(c10::DispatchKeySet excluded) : outer_(std::exchange(current_scope, nullptr)), excluded_(excluded) {}
 
 HostMemoryScope::~HostMemoryScope() {
   current_scope = outer_;

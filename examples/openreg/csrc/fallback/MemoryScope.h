@@ -18,6 +18,9 @@ namespace openreg::fallback {
 // The dispatch keys that PyTorch has handled before a kernel runs. Operators that the kernel calls must skip them.
 inline constexpr c10::DispatchKeySet kAboveKernels = c10::autograd_dispatch_keyset_with_ADInplaceOrView | c10::autocast_dispatch_keyset;
 
+// The same for a program's kernel. The operators that it calls count what they write: nobody else tells autograd of it.
+inline constexpr c10::DispatchKeySet kAboveProgramKernels = c10::autograd_dispatch_keyset | c10::autocast_dispatch_keyset;
+
 // While a scope is alive, this thread's requests to PyTorch's CPU allocator are served by the device's caching allocator with
 // kernel addresses, and operators that the thread calls run below autograd and autocast. A CPU kernel can therefore run on
 // device memory and allocate its result there.
@@ -45,10 +48,10 @@ class DeviceMemoryScope {
 };
 
 // While this is alive, CPU tensors that this thread creates are in host memory, even within a DeviceMemoryScope. Operators
-// run below autograd and autocast, as in a DeviceMemoryScope.
+// that the thread calls skip the dispatch keys in `excluded`.
 class HostMemoryScope {
  public:
-  HostMemoryScope();
+  explicit HostMemoryScope(c10::DispatchKeySet excluded = kAboveKernels);
   ~HostMemoryScope();
   HostMemoryScope(const HostMemoryScope&) = delete;
   HostMemoryScope& operator=(const HostMemoryScope&) = delete;
