@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -30,6 +31,16 @@ constexpr const char* nameOf(FallbackPolicy policy) {
       break;
   }
   return "error";
+}
+
+// The policy of that name; none if there is no such policy.
+constexpr std::optional<FallbackPolicy> policyNamed(std::string_view name) {
+  for (const auto policy : {FallbackPolicy::Emulate, FallbackPolicy::Cpu, FallbackPolicy::Error}) {
+    if (name == nameOf(policy)) {
+      return policy;
+    }
+  }
+  return std::nullopt;
 }
 
 // Set from the environment variable TORCH_OPENREG_FALLBACK (`emulate`, `cpu` or `error`, and `warn` after a comma) by

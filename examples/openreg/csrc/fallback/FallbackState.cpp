@@ -47,16 +47,13 @@ void FallbackState::readEnvironment() {
     warn_ = true;
     setting.resize(comma);
   }
-  if (setting == "cpu") {
-    policy_ = FallbackPolicy::Cpu;
-  } else if (setting == "error") {
-    policy_ = FallbackPolicy::Error;
-  } else if (setting == "warn") {
+  if (setting == "warn") {
     warn_ = true;
   } else if (!setting.empty()) {
-    TORCH_CHECK_VALUE(setting == "emulate", kVariable, "=", setting, " is not one of emulate, cpu, error (optionally followed by ,warn)");
-    checkFallbackPolicy(FallbackPolicy::Emulate);
-    policy_ = FallbackPolicy::Emulate;
+    const auto policy = policyNamed(setting);
+    TORCH_CHECK_VALUE(policy, kVariable, "=", setting, " is not one of emulate, cpu, error (optionally followed by ,warn)");
+    checkFallbackPolicy(*policy);
+    policy_ = *policy;
   }
   setPolicy(policy_);  // counters exist already
 }

@@ -4,8 +4,6 @@ The package is linked with the SDK, so the loader refuses `_C` where the SDK is 
 place: it has the device's name, no devices, and one error for everything else.
 """
 
-import re
-from pathlib import Path
 from types import ModuleType
 from typing import Any, NoReturn
 
@@ -13,18 +11,11 @@ import torch
 from torch.utils.backend_registration import generate_methods_for_privateuse1_backend, rename_privateuse1_backend
 
 from ._build_info import DEVICE_NAME, PACKAGE_NAME, VENDOR_NAME
+from ._loader import missing_library
 from ._paths import native_root
 
 # The library that is missing; None if `_C` was loaded.
 missing: str | None = None
-
-# How the loaders of glibc, musl and macOS say that they cannot open a library. Windows does not name the library.
-_NOT_FOUND = re.compile(
-    r"^(?P<glibc>\S+): cannot open shared object file"
-    r"|Error loading shared library (?P<musl>\S+?):"
-    r"|Library not loaded: (?P<macos>\S+)",
-    re.MULTILINE,
-)
 
 
 class MissingLibraryError(RuntimeError, AttributeError):
@@ -39,8 +30,7 @@ def libraries() -> list[str]:
 
 def named_in(message: str) -> str | None:
     """Return the library of the SDK that the loader's message says is missing; None if the message says anything else."""
-    found = _NOT_FOUND.search(message)
-    name = Path(next(filter(None, found.groups()))).name if found else None
+    name = missing_library(message)
     return name if name in libraries() else None
 
 

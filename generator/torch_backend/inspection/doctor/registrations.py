@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import replace
-from pathlib import PurePath
 
 from torch_backend.interpreter import AUTOLOAD, Outcome, ask
 from torch_backend.project import Project
+from torch_backend.source import template_module
 
 from .context import Context
 from .report import Check, State
@@ -30,10 +30,7 @@ MENDS = {
     "pinned memory": "csrc/runtime/memory/HostAllocator.cpp; getPinnedMemoryAllocator and isPinnedPtr in Hooks.cpp.",
     "first tensor": "csrc/aten/Factories.cpp and Copy.cpp come first, then the fallback.",
 }
-# How the loaders of glibc, musl and macOS say that they do not find a library.
-NOT_FOUND = re.compile(
-    r"(\S+): cannot open shared object file|Error loading shared library (\S+?):|Library not loaded: (\S+)"
-)
+LOADER = "python/{{ package_name }}/_loader.py"
 # A backend works without these.
 OPTIONAL = {"autoload", "fallback", "autocast", "pinned memory"}
 
@@ -84,10 +81,9 @@ def _load(
 
 def _absent_library(text: str, project: Project) -> str | None:
     """Returns the library that is missing according to an import's error, but for those of torch and of the package."""
-    match = NOT_FOUND.search(text)
-    name = PurePath(next(filter(None, match.groups()))).name if match else ""
-    own = re.match(r"lib(torch|c10|python|" + re.escape(project.package_name) + ")", name)
-    return name if name and not own else None
+    name: str | None = template_module(LOADER).missing_library(text)
+    own = re.match(r"lib(torch|c10|python|" + re.escape(project.package_name) + ")", name or "")
+    return None if own else name
 
 
 def _check(name: str, state: str, text: str, project: Project) -> Check:

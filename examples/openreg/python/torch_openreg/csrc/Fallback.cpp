@@ -19,12 +19,9 @@ namespace openreg {
 namespace {
 
 fallback::FallbackPolicy policyFromName(const std::string& name) {
-  for (const auto policy : {fallback::FallbackPolicy::Emulate, fallback::FallbackPolicy::Cpu, fallback::FallbackPolicy::Error}) {
-    if (name == fallback::nameOf(policy)) {
-      return policy;
-    }
-  }
-  TORCH_CHECK_VALUE(false, "unknown fallback policy '", name, "': choose 'emulate', 'cpu' or 'error'");
+  const auto policy = fallback::policyNamed(name);
+  TORCH_CHECK_VALUE(policy, "unknown fallback policy '", name, "': choose 'emulate', 'cpu' or 'error'");
+  return *policy;
 }
 
 // The names in _states.py.
