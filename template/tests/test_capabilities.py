@@ -1,20 +1,21 @@
 """Optional capabilities: ``capabilities()`` is right, and the use of a missing capability raises an error."""
 
+import importlib
 import inspect
 from multiprocessing.reduction import ForkingPickler
 from types import ModuleType
 
 import pytest
 import torch
-from conftest import PROJECT, RunPython
+from conftest import PACKAGE, PROJECT, RunPython
 
 
 def test_missing_capabilities_have_a_sentence_each(device: str, device_module: ModuleType) -> None:
     capabilities, missing = device_module.capabilities(), device_module.missing_capabilities()
-    assert set(capabilities) == {"graphs", "sharing"}
+    assert set(capabilities) == {"graphs", "peer_access", "pinned_memory", "priorities", "sharing", "timing"}
     assert set(missing) == {name for name, there in capabilities.items() if not there}
     for sentence in missing.values():
-        assert f"is not supported on {device} devices: " in sentence
+        assert f"is not supported on {device} devices" in sentence
 
 
 def test_a_feature_that_is_not_rendered_is_a_missing_capability(device_module: ModuleType) -> None:
@@ -55,6 +56,45 @@ def test_a_tensor_is_sent_or_raises(size: int, device: str, device_module: Modul
         with pytest.raises(NotImplementedError) as caught:
             ForkingPickler.dumps(value)
         assert str(caught.value) == f"{sentence}. Send a copy in host memory: tensor.cpu()"
+
+
+def test_memory_is_pinned_or_an_error_says_why_not(device: str, device_module: ModuleType) -> None:
+    x = torch.ones(3)
+    assert not x.is_pinned()
+    if device_module.capabilities()["pinned_memory"]:
+        assert x.pin_memory().is_pinned()
+        return
+    with pytest.raises(NotImplementedError) as caught:
+        x.pin_memory()
+    assert str(caught.value) == device_module.missing_capabilities()["pinned_memory"]
+    assert x.to(device, non_blocking=True).sum() == 3
+
+
+def test_events_measure_time_or_an_error_says_why_not(device: str, device_module: ModuleType) -> None:
+    start, end = (torch.Event(device, enable_timing=True) for _ in range(2))
+    if device_module.capabilities()["timing"]:
+        start.record()
+        end.record()
+        end.synchronize()
+        assert start.elapsed_time(end) >= 0
+        return
+    with pytest.raises(NotImplementedError) as caught:
+        start.record()
+    assert str(caught.value) == device_module.missing_capabilities()["timing"]
+
+
+def test_streams_without_priorities_all_have_priority_0(device: str, device_module: ModuleType) -> None:
+    least, greatest = importlib.import_module(f"{PACKAGE}._C")._get_stream_priority_range()
+    assert greatest <= 0 == least
+    if not device_module.capabilities()["priorities"]:
+        assert greatest == 0
+        assert device_module.Stream(priority=-1).priority == 0
+
+
+def test_no_device_is_its_own_peer(device_module: ModuleType) -> None:
+    peers = [[device_module.can_device_access_peer(i, j) for j in range(device_module.device_count())] for i in range(device_module.device_count())]
+    assert not any(row[i] for i, row in enumerate(peers))
+    assert device_module.capabilities()["peer_access"] or not any(map(any, peers))
 
 
 def test_the_example_of_two_processes_says_what_is_missing(run_python: RunPython) -> None:

@@ -6,6 +6,7 @@ from itertools import product
 
 import pytest
 import torch
+from abilities import has, skip_without
 from busy import MiB, needs_queues, occupy
 from conftest import DEVICE, MODULE
 from torch import Tensor
@@ -14,6 +15,8 @@ from torch.testing import make_tensor
 PLACES = ["pageable", "pinned", "device", "other device"]
 if MODULE.device_count() < 2:
     PLACES.pop()
+if not has("pinned_memory"):
+    PLACES.remove("pinned")
 PAIRS = [pair for pair in product(PLACES, PLACES) if {"device", "other device"} & set(pair)]
 
 
@@ -127,6 +130,8 @@ def test_a_copy_without_elements_does_nothing(places: tuple[str, str]) -> None:
 @pytest.mark.parametrize("pinned", [True, False], ids=["pinned", "pageable"])
 @pytest.mark.parametrize("non_blocking", [False, True], ids=["blocking", "non_blocking"])
 def test_64_megabytes_return_unchanged(non_blocking: bool, pinned: bool, device: str) -> None:
+    if pinned:
+        skip_without("pinned_memory")
     source = torch.arange(16 * MiB, dtype=torch.int32)
     source = source.pin_memory() if pinned else source
     there = source.to(device, non_blocking=non_blocking)

@@ -288,6 +288,7 @@ print("read")
     assert "device 0" in done.stderr.lower(), done.stderr
 
 
+@pytest.mark.needs("pinned_memory")
 def test_process_exits_cleanly_with_live_objects(run_python: RunPython) -> None:
     done = run_python("""
 import threading, torch

@@ -154,6 +154,7 @@ def test_a_device_is_set_with_and_without_a_check(
         interfaces.hooks_set_current_device(device_module.device_count())
 
 
+@pytest.mark.needs("pinned_memory")
 def test_hooks_find_the_device_of_an_address(device: str, interfaces: Any, second_device: torch.device) -> None:
     for index in (0, 1):
         x = torch.ones(1000, device=f"{device}:{index}")

@@ -103,6 +103,7 @@ def test_blocks_travel_between_streams(device: str, device_module: ModuleType) -
     assert [mean.item() for mean, _ in results] == pytest.approx([expected for _, expected in results])
 
 
+@pytest.mark.needs("pinned_memory")
 def test_a_block_is_not_used_before_other_streams_are_done(device: str, device_module: ModuleType) -> None:
     side = torch.Stream(device)
     busy = keep_busy(side, device)
@@ -123,6 +124,7 @@ def test_a_block_is_not_used_before_other_streams_are_done(device: str, device_m
     assert busy[1].all().item()
 
 
+@pytest.mark.needs("pinned_memory")
 def test_a_copy_behind_a_busy_stream_returns_at_once(device: str, device_module: ModuleType) -> None:
     stream = torch.Stream(device)
     source = torch.full((64 * MiB,), 7, dtype=torch.uint8, pin_memory=True)
@@ -154,6 +156,7 @@ def test_pageable_copies_are_synchronous(device: str) -> None:
     assert busy[1].all().item()
 
 
+@pytest.mark.needs("pinned_memory")
 def test_pinned_blocks_wait_for_their_copies(device: str, device_module: ModuleType) -> None:
     stream = torch.Stream(device)
     busy = keep_busy(stream, device)

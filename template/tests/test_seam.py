@@ -59,6 +59,6 @@ def test_every_function_of_the_seam_is_defined_in_it() -> None:
         for path in Path(PROJECT, "csrc", "device").glob("*.h")
         for name in re.findall(r"(?m)^(?:\[\[noreturn\]\] )?BACKEND_API [\w:*& ]+?\**(\w+)\(", path.read_text())
     }
-    defined = "\n".join(path.read_text() for path in Path(PROJECT, "csrc", "device").glob("*.cpp"))
+    defined = "\n".join(path.read_text() for path in Path(PROJECT, "csrc", "device").rglob("*.cpp"))
     assert len(declared) > 30
     assert sorted(name for name in declared if not re.search(rf"\b{name}\(", defined)) == []

@@ -199,6 +199,7 @@ def test_backward_runs_on_the_stream_of_forward(device: str, device_module: Modu
     torch.testing.assert_close(there.grad.cpu(), w.grad)
 
 
+@pytest.mark.needs("timing")
 @needs_queues
 @pytest.mark.needs("priorities")
 def test_a_stream_of_higher_priority_runs_first(device: str, device_module: ModuleType) -> None:

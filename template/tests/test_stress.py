@@ -208,6 +208,7 @@ def resident_bytes() -> int:
     return int(fields[1]) * 4096
 
 
+@pytest.mark.needs("timing", "pinned_memory")
 @pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="this platform does not report the resident size")
 def test_nothing_leaks_on_the_host(device: str, nothing_stays: None) -> None:
     def use() -> None:
@@ -233,6 +234,7 @@ def test_nothing_leaks_on_the_host(device: str, nothing_stays: None) -> None:
     assert grown < 4 << 20, f"{grown} bytes more after 3000 streams, events and tensors"
 
 
+@pytest.mark.needs("pinned_memory")
 @pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="this platform does not list the threads")
 def test_streams_start_few_threads(device: str) -> None:
     def threads() -> int:

@@ -1,6 +1,6 @@
 """Collects the porting tags of the sources: comments that begin with ``PORTING:`` and say what a port replaces.
 
-``python docs/porting.py`` writes ``docs/porting.md``; ``--list`` prints the places with their line numbers instead.
+``python docs/porting.py`` writes the list at the end of ``docs/porting.md``; ``--list`` prints the places with their line numbers instead.
 torch-backend imports this file from its template too, so the file must import only the standard library.
 """
 
@@ -16,12 +16,12 @@ TAG = "PORTING:"
 SOURCES = ("csrc", "python", "CMakeLists.txt", "cmake")
 SUFFIXES = (".c", ".cpp", ".h", ".in", ".def", ".py", ".pyi", ".txt", ".cmake")
 
+# The list follows this line of the page. What stands above it is written by hand.
 HEAD = f"""\
-# What to replace
+## All places
 
-This page lists the places in the sources that a port to a real device replaces. A comment that begins with `{TAG}` marks each place.
-`python docs/porting.py` writes this page from those comments; `python docs/porting.py --list` prints the places with line numbers.
-When you have ported a place, delete its comment.
+A comment that begins with `{TAG}` marks each place that a port replaces. `python docs/porting.py` writes this list from those comments;
+`python docs/porting.py --list` prints the places with line numbers. When you have ported a place, delete its comment.
 """
 
 CHAPTERS = {
@@ -66,13 +66,15 @@ def places(project: Path) -> list[Place]:
 
 
 def page(project: Path) -> str:
-    """Returns the text of docs/porting.md."""
+    """Returns the text of docs/porting.md, with a new list."""
     all_places = places(project)
-    out = [HEAD]
+    file = project / "docs" / "porting.md"
+    by_hand = file.read_text(encoding="utf-8").partition(HEAD.partition("\n")[0])[0] if file.exists() else ""
+    out = [by_hand + HEAD]
     for prefix, title in CHAPTERS.items():
         chapter = [place for place in all_places if place.chapter == prefix]
         if chapter:
-            out.append(f"## {title}\n")
+            out.append(f"### {title}\n")
             out += [f"- {_link(place)}: {place.text}" for place in chapter]
             out.append("")
     return "\n".join(out)

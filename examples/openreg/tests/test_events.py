@@ -71,6 +71,7 @@ def test_wait_binds_to_the_record_made_before_it(device: str) -> None:
     assert event.query()
 
 
+@pytest.mark.needs("timing")
 def test_elapsed_times_add_up(device: str) -> None:
     events = [torch.Event(device, enable_timing=True) for _ in range(3)]
     a = torch.randn(200, 200, device=device)
@@ -87,6 +88,7 @@ def test_elapsed_times_add_up(device: str) -> None:
     assert events[1].elapsed_time(events[0]) == pytest.approx(-first, rel=1e-3, abs=1e-3)
 
 
+@pytest.mark.needs("timing")
 def test_elapsed_time_needs_two_recorded_events_with_timing(device: str) -> None:
     timed, untimed = torch.Event(device, enable_timing=True), torch.Event(device)
     with pytest.raises(ValueError, match="enable_timing"):
@@ -103,6 +105,7 @@ def test_event_stays_on_its_device(device: str, second_device: torch.device) -> 
         event.record(torch.Stream(second_device))
 
 
+@pytest.mark.needs("timing")
 def test_an_event_can_be_recorded_again(device: str, device_module: ModuleType) -> None:
     event = torch.Event(device, enable_timing=True, blocking=True)
     for _ in range(20):
@@ -153,6 +156,7 @@ def test_query_is_truthful_while_work_runs(device: str) -> None:
     assert stream.query()
 
 
+@pytest.mark.needs("timing")
 @needs_queues
 def test_the_timestamp_is_taken_by_the_device(device: str) -> None:
     """The timestamp is the time at which the device reaches the event, not the time of the call."""
@@ -172,6 +176,7 @@ def test_the_timestamp_is_taken_by_the_device(device: str) -> None:
     assert start.elapsed_time(middle) > 0.1 * start.elapsed_time(end)
 
 
+@pytest.mark.needs("timing")
 @needs_queues
 def test_time_of_a_pending_event_is_an_error(device: str) -> None:
     stream = torch.Stream(device)
@@ -185,6 +190,7 @@ def test_time_of_a_pending_event_is_an_error(device: str) -> None:
     assert start.elapsed_time(end) > 0
 
 
+@pytest.mark.needs("timing")
 def test_time_between_devices_is_an_error(device: str, second_device: torch.device) -> None:
     start, end = torch.Event(device, enable_timing=True), torch.Event(second_device, enable_timing=True)
     start.record(torch.Stream(device))

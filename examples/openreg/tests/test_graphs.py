@@ -252,6 +252,7 @@ def test_a_graph_can_be_captured_again_after_reset(device: str) -> None:
     assert torch.equal(x.cpu(), torch.full((10,), 3.0))
 
 
+@pytest.mark.needs("pinned_memory")
 def test_a_replay_copies_from_pinned_memory_again(device: str) -> None:
     before = torch.zeros(1000).pin_memory()
     x = torch.zeros(1000, device=device)
@@ -477,6 +478,7 @@ def test_a_replay_changes_no_version(define: Define, device: str) -> None:
     assert (x._version, y._version) == versions
 
 
+@pytest.mark.needs("pinned_memory")
 @pytest.mark.parametrize("how", ["to the device", "converted", "from the device", "torch.tensor", "0-dimensional"])
 def test_copies_of_pageable_memory_are_refused(how: str, device: str) -> None:
     x = torch.ones(3, device=device)

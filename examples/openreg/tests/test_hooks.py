@@ -188,6 +188,7 @@ def test_memory_functions_of_the_accelerator(device: str) -> None:
     assert accelerator.memory_reserved() < reserved
 
 
+@pytest.mark.needs("pinned_memory")
 def test_pinned_memory_is_the_devices(device: str) -> None:
     pinned = torch.empty(1000, pin_memory=True)
     assert pinned.is_pinned()

@@ -13,7 +13,8 @@ RUNTIME = ("device", "runtime", "runtime/memory")
 FALLBACK = (*RUNTIME, "fallback")
 # Folder -> the folders whose headers its files may include, besides its own.
 LAYERS: dict[str, tuple[str, ...]] = {
-    "device": (),
+    "device": ("device/substitutes",),
+    "device/substitutes": ("device",),
     "runtime": RUNTIME,
     "runtime/memory": RUNTIME,
     "runtime/ipc": RUNTIME,

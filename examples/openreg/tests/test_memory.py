@@ -197,6 +197,7 @@ def test_record_stream_keeps_the_memory_until_the_stream_is_done(device: str, de
     assert z.data_ptr() == address, "the memory was not freed once the stream was done"
 
 
+@pytest.mark.needs("pinned_memory")
 def test_pin_memory(device: str) -> None:
     x = torch.arange(1000.0)
     assert not x.is_pinned()
@@ -211,6 +212,7 @@ def test_pin_memory(device: str) -> None:
     assert not x.to(device).is_pinned()
 
 
+@pytest.mark.needs("pinned_memory")
 def test_asynchronous_copies_arrive(device: str, device_module: ModuleType) -> None:
     source = torch.randn(100_000).pin_memory()
     there = source.to(device, non_blocking=True)
@@ -220,6 +222,7 @@ def test_asynchronous_copies_arrive(device: str, device_module: ModuleType) -> N
     assert torch.equal(back, source * 2)
 
 
+@pytest.mark.needs("pinned_memory")
 def test_pinned_memory_outlives_the_copy_from_it(device: str) -> None:
     expected = torch.randn(1 * MiB)
     there = expected.pin_memory().to(device, non_blocking=True)
@@ -228,6 +231,7 @@ def test_pinned_memory_outlives_the_copy_from_it(device: str) -> None:
     assert torch.equal(there.cpu(), expected)
 
 
+@pytest.mark.needs("pinned_memory")
 def test_host_memory_statistics(device_module: ModuleType) -> None:
     device_module.empty_host_cache()
     before = device_module.host_memory_stats()
@@ -244,6 +248,7 @@ def test_host_memory_statistics(device_module: ModuleType) -> None:
     assert device_module.host_memory_stats()["num_host_alloc"] == 0
 
 
+@pytest.mark.needs("pinned_memory")
 def test_data_loader_pins(device: str) -> None:
     data = torch.utils.data.TensorDataset(torch.arange(10.0), torch.arange(10))
     batches = list(torch.utils.data.DataLoader(data, batch_size=4, pin_memory=True))

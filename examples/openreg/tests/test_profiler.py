@@ -38,11 +38,13 @@ def check_device_times(device: str) -> None:
     assert device.upper() in profiler.key_averages().table()
 
 
+@pytest.mark.needs("timing")
 def test_operators_have_device_times(device: str, capfd: pytest.CaptureFixture[str]) -> None:
     check_device_times(device)
     assert "Exception in RecordFunction" not in capfd.readouterr().err
 
 
+@pytest.mark.needs("timing")
 def test_operators_that_run_on_copies_have_device_times(
     device: str, device_module: ModuleType, capfd: pytest.CaptureFixture[str]
 ) -> None:
@@ -51,6 +53,7 @@ def test_operators_that_run_on_copies_have_device_times(
     assert "Exception in RecordFunction" not in capfd.readouterr().err
 
 
+@pytest.mark.needs("timing")
 def test_operators_on_another_stream_and_device_have_device_times(
     device: str, device_module: ModuleType, second_device: torch.device
 ) -> None:

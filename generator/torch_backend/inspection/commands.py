@@ -131,7 +131,9 @@ def status(
     """Report the progress of a port.
 
     \b
+    Port       the steps of docs/porting.md in their order, and what is left of each
     Seam       functions in csrc/device that still use the emulated SDK or are not written, by file
+    Declined   the optional capabilities that the port declines, with its reasons
     PORTING:   tags left in the sources; each marks a place to replace, delete the tag when you have ported it
     Operators  native, emulated, on the CPU: in the built package
 

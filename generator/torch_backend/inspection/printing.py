@@ -63,7 +63,9 @@ def print_status(status: Status, *, verbose: bool) -> None:
     click.echo(f"  template  {project.template_version or 'version not recorded'}{origin}")
     click.echo(f"  torch     {status.torch or 'any'} (made for {answers.get('torch_minor')})")
     click.echo(f"  features  {', '.join(answers.get('features') or []) or 'none'}")
+    _print_steps(status)
     _print_seam(status, verbose)
+    _print_declined(status)
     _print_tags(status, verbose)
     if status.operators:
         heading(f"Operators: {len(status.operators.operators)} overloads of torch {status.operators.torch}")
@@ -71,6 +73,24 @@ def print_status(status: Status, *, verbose: bool) -> None:
     else:
         heading("Operators: unknown")
         click.echo(textwrap.indent(status.unavailable, "  "))
+
+
+def _print_steps(status: Status) -> None:
+    """Prints the steps in the order of docs/porting.md, with what is left of those that are not done."""
+    done = sum(not step.left for step in status.steps)
+    heading(f"Port: {done} of {len(status.steps)} steps of docs/porting.md are done")
+    for number, step in enumerate(status.steps, 1):
+        state = click.style("open", fg="yellow") if step.left else click.style("done", fg="green")
+        click.echo(f"  {state}  {number}. {step.title}")
+        for line in step.left:
+            click.echo(f"           {line}")
+
+
+def _print_declined(status: Status) -> None:
+    if status.declined:
+        heading(f"Declined: {len(status.declined)} optional capabilities")
+    for item in status.declined:
+        click.echo(f"  {item.name:<{NAME_WIDTH}} {item.reason or 'no reason given'}")
 
 
 def _print_seam(status: Status, verbose: bool) -> None:

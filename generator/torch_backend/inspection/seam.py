@@ -13,6 +13,8 @@ from .cxx import functions, visible
 SUFFIXES = (".h", ".cpp")
 # An unwritten function calls one of these, from this header.
 PLACEHOLDER = "NotWritten.h"
+# The template's functions for what an SDK lacks. A port writes none of them.
+SUBSTITUTES = "substitutes"
 _UNWRITTEN = re.compile(r"\b(?:notWritten|warnNotWritten)\b")
 
 
@@ -68,7 +70,7 @@ def read_seam(project: Project) -> Seam:
     names = _declared(folder, str(project.answers.get("sdk_prefix", ""))) if folder else set()
     files = []
     for path in sorted((project.root / "csrc" / "device").rglob("*")):
-        if path.suffix not in SUFFIXES or path.name == PLACEHOLDER:
+        if path.suffix not in SUFFIXES or path.name == PLACEHOLDER or path.parent.name == SUBSTITUTES:
             continue
         defined = list(functions(path.read_text(encoding="utf-8", errors="replace")))
         emulated = [f.name for f in defined if names & set(re.findall(r"[A-Za-z_]\w*", f.code))]

@@ -10,11 +10,13 @@ from packaging.specifiers import SpecifierSet
 
 from torch_backend.errors import UserError
 from torch_backend.project import Project
+from torch_backend.source import find_source
 
 from .doctor.requirements import of_project, written
 from .operators import Coverage, count, coverage
 from .porting import Tag, tags
 from .seam import Seam, read_seam
+from .steps import NATIVE, Declined, Step, declined, steps
 
 
 @dataclass(frozen=True)
@@ -26,6 +28,8 @@ class Status:
         torch: the versions of torch that the project builds with.
         seam: the functions of the seam.
         tags: the ``PORTING:`` tags that are left.
+        steps: the steps of the port in the order of docs/porting.md.
+        declined: the optional capabilities that the port declines.
         operators: the operators of the built backend; None if the backend was not loaded.
         unavailable: the reason why ``operators`` is None.
     """
@@ -34,6 +38,8 @@ class Status:
     torch: str
     seam: Seam
     tags: list[Tag]
+    steps: list[Step]
+    declined: list[Declined]
     operators: Coverage | None
     unavailable: str
 
@@ -55,6 +61,8 @@ class Status:
                 "unwritten": self.seam.unwritten,
                 "files": [asdict(file) for file in self.seam.files],
             },
+            "steps": [{**asdict(step), "done": not step.left} for step in self.steps],
+            "declined": {item.name: item.reason for item in self.declined},
             "porting_tags": [asdict(tag) for tag in self.tags],
             "operators": {
                 "running": count(self.operators.operators) if self.operators else None,
@@ -80,11 +88,15 @@ def read_status(project: Project, python: Path | None, time_limit: float) -> Sta
             operators, unavailable = coverage(project, python, time_limit), ""
         except UserError as error:
             unavailable = str(error)
+    seam, left = read_seam(project), tags(project.root)
+    kernels = [file.name.removesuffix(".jinja") for file in (find_source().template / NATIVE).iterdir()]
     return Status(
         project,
         written(of_project(project).packages.get("torch", SpecifierSet())),
-        read_seam(project),
-        tags(project.root),
+        seam,
+        left,
+        steps(project.root, seam, left, kernels),
+        declined(project.root),
         operators,
         unavailable,
     )

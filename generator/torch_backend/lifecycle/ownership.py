@@ -15,7 +15,7 @@ from torch_backend.errors import UserError
 from torch_backend.git import Git
 
 # The files that a port writes. A rendered project's README.md calls them the port's.
-WRITTEN_BY_VENDORS = ("csrc/device/*.cpp", "csrc/device/Handles.h", "cmake/DeviceLibrary.cmake")
+WRITTEN_BY_VENDORS = ("csrc/device/*.cpp", "csrc/device/Handles.h", "csrc/device/Kernel.h", "cmake/DeviceLibrary.cmake")
 
 Replaced = Counter[tuple[str, str]]
 Rewrite = Callable[[str], tuple[str, Replaced]]

@@ -14,6 +14,7 @@ FEATURES: dict[str, tuple[str, ...]] = {
     "graphs": (
         "csrc/device/Graph.cpp",
         "csrc/device/Graph.h",
+        "csrc/device/substitutes/Graph.cpp",
         "csrc/graph",
         "docs/graphs.md",
         "python/*/features/graphs.py",
@@ -22,6 +23,7 @@ FEATURES: dict[str, tuple[str, ...]] = {
     "sharing": (
         "csrc/device/Ipc.cpp",
         "csrc/device/Ipc.h",
+        "csrc/device/substitutes/Ipc.cpp",
         "csrc/runtime/ipc",
         "docs/multiprocessing.md",
         "examples/two_processes.py",
@@ -36,7 +38,7 @@ FEATURES: dict[str, tuple[str, ...]] = {
 # Files and folders that are rendered only with the emulated device library. But for the emulator itself, the template
 # holds others at the same paths, for a library of the vendor's; those are written by hand.
 EMULATED = re.compile(
-    r"third_party(?=/)|csrc/device(?=/[^/]+\.cpp$|/Handles\.h$)|cmake/DeviceLibrary\.cmake$|CMakePresets\.json$"
+    r"third_party(?=/)|csrc/device(?=/[^/]+\.cpp$|/(Handles|Kernel)\.h$)|cmake/DeviceLibrary\.cmake$|CMakePresets\.json$"
 )
 
 # Written by hand in the template, since an answer chooses whether or which; edits in the example stay there.

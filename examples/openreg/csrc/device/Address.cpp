@@ -4,6 +4,8 @@
 
 #include "device/Error.h"
 
+// PORTING: return false, and delete kernelAddressOffset. The fallback policy is then `cpu`: operators without a kernel run on copies in
+// host memory.
 namespace openreg::device {
 
 bool hasKernelAddresses() noexcept {

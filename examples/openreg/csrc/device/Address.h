@@ -4,9 +4,9 @@
 
 #include "device/Export.h"
 
-// PORTING: device memory is mapped twice. `tensor.data_ptr()` is a device address, which faults on the host. A kernel of the
-// emulated device runs on the host's processor and accesses the same memory at its kernel address, a constant apart. Real
-// kernels use device addresses: let hasKernelAddresses return false, and no CPU kernel runs in place.
+// The memory of the emulated device is mapped twice. `tensor.data_ptr()` is a device address, which faults on the host. A kernel of the
+// emulated device runs on the host's processor and accesses the same memory at its kernel address, a constant apart. Other devices have no
+// kernel addresses: their kernels use device addresses, and no CPU kernel runs in place.
 namespace openreg::device {
 
 // Whether the host's processor can access device memory, at kernel addresses. Must be a constant, because the library calls
@@ -15,6 +15,7 @@ namespace openreg::device {
 BACKEND_API bool hasKernelAddresses() noexcept;
 
 namespace detail {
+// Only for a device with kernel addresses.
 BACKEND_API ptrdiff_t kernelAddressOffset();
 }
 

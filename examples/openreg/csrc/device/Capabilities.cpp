@@ -7,7 +7,7 @@ namespace openreg::device {
 namespace {
 
 struct State {
-  bool linked = false;
+  bool added = false;
   const char* declined = nullptr;
 };
 
@@ -17,24 +17,31 @@ State& stateOf(size_t index) {
   return states.at(index);
 }
 
+bool has(size_t index) {
+  const auto& state = stateOf(index);
+  return state.declined == nullptr && (state.added || !kCapabilities.at(index).feature);
+}
+
 // Empty if the device has the capability.
 std::string whyMissing(size_t index) {
-  const auto& [name, text] = kCapabilities.at(index);
-  const auto& state = stateOf(index);
-  if (state.declined == nullptr && state.linked) {
+  if (has(index)) {
     return "";
   }
-  const auto sentence = c10::str(text, " is not supported on ", c10::get_privateuse1_backend(), " devices: ");
-  if (state.declined != nullptr) {
-    return sentence + state.declined;
+  const auto& capability = kCapabilities.at(index);
+  const char* const declined = stateOf(index).declined;
+  const auto sentence = c10::str(capability.text, " is not supported on ", c10::get_privateuse1_backend(), " devices");
+  if (declined != nullptr) {
+    return *declined != '\0' ? c10::str(sentence, ": ", declined) : sentence;
   }
-  return c10::str(sentence, "the project was made without the feature `", name, "`, which `torch-backend add-feature ", name, "` adds");
+  return c10::str(
+      sentence, ": the project was made without the feature `", capability.name, "`, which `torch-backend add-feature ", capability.name,
+      "` adds");
 }
 
 }  // namespace
 
 bool addCapability(Capability capability) {
-  return stateOf(capability.index()).linked = true;
+  return stateOf(capability.index()).added = true;
 }
 
 bool notSupported(Capability capability, const char* reason) {
@@ -42,9 +49,12 @@ bool notSupported(Capability capability, const char* reason) {
   return false;
 }
 
+bool hasCapability(Capability capability) {
+  return has(capability.index());
+}
+
 void requireCapability(Capability capability) {
-  const auto missing = whyMissing(capability.index());
-  TORCH_CHECK_NOT_IMPLEMENTED(missing.empty(), missing);
+  TORCH_CHECK_NOT_IMPLEMENTED(has(capability.index()), whyMissing(capability.index()));
 }
 
 std::map<std::string, std::string> capabilities() {

@@ -3,34 +3,11 @@
 #include <openreg/openreg.h>
 
 #include "device/Error.h"
+#include "device/ScopedDevice.h"
 #include "device/Waiting.h"
 
+// PORTING: start the SDK and select devices by your SDK's functions. supportsDtype, canAccessPeer and priorityRange are optional.
 namespace openreg::device {
-namespace {
-
-// Selects a device for SDK calls that use the current device. The destructor must not throw, because it also runs during an exception.
-class ScopedDevice {
- public:
-  explicit ScopedDevice(int index) : previous_(current()) {
-    if (index != previous_) {
-      setCurrent(index);
-      changed_ = true;
-    }
-  }
-  ~ScopedDevice() {
-    if (changed_) {
-      uncheckedSetCurrent(previous_);
-    }
-  }
-  ScopedDevice(const ScopedDevice&) = delete;
-  ScopedDevice& operator=(const ScopedDevice&) = delete;
-
- private:
-  int previous_;
-  bool changed_ = false;
-};
-
-}  // namespace
 
 void initialize() {
   int devices = 0;

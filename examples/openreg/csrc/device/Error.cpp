@@ -7,6 +7,7 @@
 namespace openreg::device {
 namespace {
 
+// PORTING: use the name and the text that your SDK has for the code. If it keeps the last error of a thread, clear it here.
 std::string describe(int code, const char* call) {
   const auto error = static_cast<orError_t>(code);
   const std::string detail = orGetLastErrorMessage();

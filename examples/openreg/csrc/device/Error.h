@@ -2,7 +2,7 @@
 
 #include "device/Export.h"
 
-// PORTING: errors. Error.cpp gets the name and the text of an error code from your SDK; 0 must mean success.
+// Errors of the SDK as exceptions and warnings. The code 0 means success.
 namespace openreg::device {
 
 // Throws c10::AcceleratorError (torch.AcceleratorError in Python) for a failed SDK call. `code` is the SDK's error code (0 is
@@ -12,7 +12,8 @@ namespace openreg::device {
 // Warns instead of throwing, for functions that must not throw (destructors, noexcept guard methods).
 BACKEND_API void warnError(int code, const char* call) noexcept;
 
-// The SDK's code for an invalid device index. The runtime checks the index before it calls the SDK.
+// The SDK's code for an invalid device index. The runtime checks the index before it calls the SDK. Never 0. Optional: -1 without a
+// definition.
 BACKEND_API int noSuchDeviceCode() noexcept;
 
 }  // namespace openreg::device

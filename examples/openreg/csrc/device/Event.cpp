@@ -4,7 +4,9 @@
 #include "device/Handles.h"
 #include "device/Waiting.h"
 
+// PORTING: make events by your SDK's functions. elapsedTime is optional.
 namespace openreg::device {
+
 EventHandle createEvent(bool timing) {
   orEvent_t event = nullptr;
   // An event is shared only when its handle is requested.

@@ -4,6 +4,8 @@
 #include "device/Handles.h"
 #include "device/Waiting.h"
 
+// PORTING: capture by your SDK's functions. If the SDK has no graphs, replace them all by `const bool no_graphs = notSupported("graphs",
+// "the reason");` (Capabilities.h).
 namespace openreg::device {
 namespace {
 

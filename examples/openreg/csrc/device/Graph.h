@@ -5,7 +5,8 @@
 #include "device/Export.h"
 #include "device/Stream.h"
 
-// PORTING: graphs. Map each function of this file to your SDK in Graph.cpp.
+// Graph capture. These functions are the capability "graphs", and are called only on a device that has it. Device.h has the rules for all
+// functions.
 namespace openreg::device {
 
 // The SDK's captured graph and its executable form, opaque to everything above the seam.
@@ -27,7 +28,7 @@ BACKEND_API void beginCapture(StreamHandle stream, CaptureMode mode);
 // stream does not wait for another stream of the capture.
 BACKEND_API GraphHandle endCapture(StreamHandle stream);
 
-// Also true for an invalidated capture until it ends.
+// Also true for an invalidated capture until it ends. The allocators ask it often, so it must be quick.
 BACKEND_API bool isCapturing(StreamHandle stream);
 
 BACKEND_API GraphExecHandle instantiateGraph(GraphHandle graph);

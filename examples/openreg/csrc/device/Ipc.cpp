@@ -10,6 +10,8 @@
 #include "device/Handles.h"
 #include "device/Waiting.h"
 
+// PORTING: share by your SDK's functions. If the SDK shares nothing, replace them all by `const bool no_sharing = notSupported("sharing",
+// "the reason");` (Capabilities.h).
 namespace openreg::device {
 namespace {
 

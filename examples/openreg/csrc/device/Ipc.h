@@ -5,8 +5,8 @@
 #include "device/Event.h"
 #include "device/Export.h"
 
-// PORTING: device memory and events of another process. Map each function of this file to your SDK in Ipc.cpp. If the SDK
-// cannot share them, decline the capability in Ipc.cpp with notSupported("sharing", ...) of Capabilities.h.
+// Device memory and events of another process. These functions are the capability "sharing", and are called only on a device that has it.
+// Device.h has the rules for all functions.
 namespace openreg::device {
 
 // Returns the handle with which another process opens the allocation that starts at `base`. It stays the same until the

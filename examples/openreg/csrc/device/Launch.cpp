@@ -6,6 +6,8 @@
 #include "device/Handles.h"
 #include "device/Waiting.h"
 
+// PORTING: launch by your SDK's functions; Kernel.h has the type of a kernel. launchWithOperands, launchInline and runningStream are
+// optional.
 namespace openreg::device {
 namespace {
 
@@ -18,10 +20,10 @@ void launchKernel(KernelFunction kernel, const void* arguments, size_t size, Str
   DEVICE_CHECK(orLaunchKernel(kernel, arguments, size, unwrap(stream)));
 }
 
-void launchInline(KernelFunction kernel, void* arguments, StreamHandle stream) {
+void launchInline(HostFunction function, void* arguments, StreamHandle stream) {
   const Waiting waiting;
   auto* const outer = std::exchange(running_stream, stream);
-  const auto code = orLaunchKernelInline(kernel, arguments, unwrap(stream));
+  const auto code = orLaunchKernelInline(function, arguments, unwrap(stream));
   running_stream = outer;
   DEVICE_CHECK_CODE(code, "orLaunchKernelInline");
 }

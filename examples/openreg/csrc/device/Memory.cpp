@@ -4,7 +4,9 @@
 #include "device/Handles.h"
 #include "device/Waiting.h"
 
+// PORTING: allocate and copy by your SDK's functions. hostAllocate, hostRelease and memsetAsync are optional.
 namespace openreg::device {
+
 void* allocate(size_t nbytes) {
   void* pointer = nullptr;
   const auto code = orMalloc(&pointer, nbytes);

@@ -4,7 +4,9 @@
 #include "device/Handles.h"
 #include "device/Waiting.h"
 
+// PORTING: make streams by your SDK's functions. streamPriority is optional.
 namespace openreg::device {
+
 StreamHandle createStream(int priority) {
   orStream_t stream = nullptr;
   DEVICE_CHECK(orStreamCreateWithPriority(&stream, 0, priority));

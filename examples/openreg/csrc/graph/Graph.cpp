@@ -36,9 +36,9 @@ device::CaptureMode modeOf(at::GraphCaptureMode mode) {
   }
 }
 
-// The kernel of a node in the SDK's graph. Its argument block is the address of the call.
-void runCall(void* arguments) {
-  (*static_cast<const RecordedCall* const*>(arguments))->run();
+// The kernel of a node in the SDK's graph.
+void runCall(const RecordedCall* const& call) {
+  call->run();
 }
 
 }  // namespace
@@ -200,10 +200,15 @@ void Graph::debug_dump(const std::string& path) {
 }
 
 void Graph::add(std::unique_ptr<RecordedCall> call, device::StreamHandle stream) {
-  const RecordedCall* const address = call.get();
-  const auto guard = device::lockMutex(mutex_);
-  calls_.push_back(std::move(call));
-  device::launchKernel(runCall, &address, sizeof(address), stream);
+  if constexpr (device::kKernelsAreHostFunctions) {
+    const RecordedCall* const address = call.get();
+    const auto guard = device::lockMutex(mutex_);
+    calls_.push_back(std::move(call));
+    device::launch<const RecordedCall*, &runCall>(address, stream);
+  } else {
+    TORCH_CHECK_NOT_IMPLEMENTED(
+        false, "a graph of ", c10::get_privateuse1_backend(), " devices cannot contain an operator that PyTorch's CPU kernel computes");
+  }
 }
 
 }  // namespace openreg::graph

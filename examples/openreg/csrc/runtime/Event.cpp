@@ -2,13 +2,23 @@
 
 #include <utility>
 
+#include "device/Capabilities.h"
 #include "runtime/Guard.h"
 
 namespace openreg {
 
 device::EventHandle createEventOn(c10::DeviceIndex index, bool timing) {
+  if (timing) {
+    device::requireCapability("timing");
+  }
   const DeviceGuard device_guard(c10::Device(kDeviceType, index));
   return device::createEvent(timing);
+}
+
+void destroyEvent(device::EventHandle event) noexcept {
+  if (!inBadFork()) {
+    device::destroyEvent(event);
+  }
 }
 
 namespace {
@@ -23,7 +33,7 @@ void adoptEvent(c10::Event& event, c10::DeviceIndex index, device::EventHandle h
     event.record(defaultStream(index));
   } catch (...) {
     if (takeOfferedEvent() != nullptr) {
-      device::destroyEvent(handle);
+      destroyEvent(handle);
     }
     throw;
   }
@@ -36,7 +46,7 @@ device::EventHandle takeOfferedEvent() {
 
 Event::~Event() {
   if (event_ != nullptr) {
-    device::destroyEvent(event_);
+    destroyEvent(event_);
   }
 }
 

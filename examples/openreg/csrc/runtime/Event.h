@@ -37,4 +37,7 @@ device::EventHandle takeOfferedEvent();
 // Creates an event on the given device, which may differ from the current device.
 BACKEND_API device::EventHandle createEventOn(c10::DeviceIndex index, bool timing);
 
+// Does nothing in the child of a fork, to which the event does not belong.
+void destroyEvent(device::EventHandle event) noexcept;
+
 }  // namespace openreg

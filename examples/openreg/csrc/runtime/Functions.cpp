@@ -8,6 +8,7 @@
 
 #include <atomic>
 
+#include "device/Capabilities.h"
 #include "device/Device.h"
 #include "device/Error.h"
 
@@ -80,13 +81,14 @@ c10::DeviceIndex resolveDevice(c10::DeviceIndex index) {
 
 void synchronizeDevice(c10::DeviceIndex index) {
   checkDeviceIndex(index);
+  ensureInitialized();
   device::synchronize(index);
 }
 
 bool canAccessPeer(c10::DeviceIndex index, c10::DeviceIndex peer) {
   checkDeviceIndex(index);
   checkDeviceIndex(peer);
-  return device::canAccessPeer(index, peer);
+  return index != peer && device::hasCapability("peer_access") && device::canAccessPeer(index, peer);
 }
 
 bool isInitialized() noexcept {

@@ -130,7 +130,7 @@ double GuardImpl::elapsedTime(void* start, void* end, c10::DeviceIndex /*index*/
 
 void GuardImpl::destroyEvent(void* event, c10::DeviceIndex /*index*/) const noexcept {
   if (event != nullptr) {
-    device::destroyEvent(event);
+    openreg::destroyEvent(event);
   }
 }
 

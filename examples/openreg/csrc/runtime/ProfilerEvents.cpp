@@ -25,7 +25,7 @@ struct ProfilerEvents : torch::profiler::impl::ProfilerStubs {
     if (stream.isCapturing()) {
       return;  // nothing runs during a capture, so the operator gets no events and no time
     }
-    const ProfilerVoidEventStub handle(createEventOn(stream.device_index(), /*timing=*/true), device::destroyEvent);
+    const ProfilerVoidEventStub handle(createEventOn(stream.device_index(), /*timing=*/true), destroyEvent);
     if (cpu_ns != nullptr) {
       *cpu_ns = c10::getTime();
     }

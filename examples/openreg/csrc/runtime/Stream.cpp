@@ -7,7 +7,7 @@
 #include <mutex>
 #include <vector>
 
-#include "device/Device.h"
+#include "device/Capabilities.h"
 #include "runtime/Guard.h"
 
 namespace openreg {
@@ -64,7 +64,7 @@ DeviceStreams& streamsOf(c10::DeviceIndex index) {
 
 // The highest priority that both the device and the encoding of ids support, as a positive slot number.
 int greatestSlot() {
-  static const int slot = std::min(-device::priorityRange().greatest, kMaxPriorities - 1);
+  static const int slot = std::min(-priorityRange().greatest, kMaxPriorities - 1);
   return slot;
 }
 
@@ -120,7 +120,11 @@ void Stream::synchronize() const {
 }
 
 int Stream::priority() const {
-  return device::streamPriority(handle());
+  return device::hasCapability("priorities") ? device::streamPriority(handle()) : 0;
+}
+
+device::PriorityRange priorityRange() {
+  return device::hasCapability("priorities") ? device::priorityRange() : device::PriorityRange{};
 }
 
 Stream defaultStream(c10::DeviceIndex index) {

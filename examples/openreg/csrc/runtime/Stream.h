@@ -2,6 +2,7 @@
 
 #include <c10/core/Stream.h>
 
+#include "device/Device.h"
 #include "device/Stream.h"
 #include "runtime/Functions.h"
 
@@ -52,6 +53,9 @@ class BACKEND_API Stream {
 // What isCapturing asks. Graph capture sets it while the library loads.
 using CaptureQuery = bool (*)(device::StreamHandle stream);
 void setCaptureQuery(CaptureQuery query);
+
+// The range of streams' priorities; {0, 0} on a device without them.
+BACKEND_API device::PriorityRange priorityRange();
 
 BACKEND_API Stream defaultStream(c10::DeviceIndex index = -1);
 

@@ -8,6 +8,9 @@
 #include <ATen/ops/threshold_backward.h>
 #include <torch/library.h>
 
+#include <array>
+
+#include "aten/support/Operands.h"
 #include "device/Address.h"
 #include "device/Launch.h"
 #include "fallback/Call.h"
@@ -15,7 +18,7 @@
 
 // Style: custom operator. This file has the schema, the device's kernel and the Meta kernel (it only computes shapes, for
 // torch.compile and fake tensors); BiasReluAutograd.cpp has the gradient. Like a real kernel, the kernel is launched with a
-// block of arguments that holds device addresses.
+// block of arguments that holds device addresses, and with its operands, for SDKs that have to know the memory of a kernel.
 namespace openreg::native {
 namespace {
 
@@ -74,8 +77,9 @@ at::Tensor biasRelu(const at::Tensor& input, const at::Tensor& bias) {
     BiasReluArguments<scalar_t> arguments{
         packed_input.const_data_ptr<scalar_t>(), packed_bias.const_data_ptr<scalar_t>(), output.mutable_data_ptr<scalar_t>(),
         output.numel() / bias.size(0), bias.size(0)};
-    if (device::hasKernelAddresses()) {
-      device::launch<BiasReluArguments<scalar_t>, &biasReluKernel<scalar_t>>(arguments, stream);
+    if constexpr (device::kKernelsAreHostFunctions) {
+      const std::array operands{reads(packed_input), reads(packed_bias), writes(output)};
+      device::launch<BiasReluArguments<scalar_t>, &biasReluKernel<scalar_t>>(arguments, operands, stream);
       return;
     }
     // The device cannot run the host's code. Until you write a kernel, this computes on copies in host memory.

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <type_traits>
 
+#include "aten/support/Operands.h"
 #include "device/Address.h"
 #include "device/Launch.h"
 #include "fallback/Call.h"
@@ -110,8 +111,8 @@ void applyOnHost(at::TensorIteratorBase& iterator, Function function) {
 // Launches `function` for each element of the iterator: operand 0 is written, the others are read. All operands have the
 // dtypes of the function's result and arguments. The function is copied into the kernel's arguments.
 //
-// The function is code of the host. The emulated device runs it on device memory; on another device it runs on copies in host
-// memory. A kernel of a real device launches its own code instead.
+// The function is code of the host. A device whose kernels are functions of the host runs it on device memory; on another device it runs
+// on copies in host memory. A kernel of a real device launches its own code instead.
 template <class Out, class... In, class Function>
 void launchPointwise(at::TensorIteratorBase& iterator, Function function) {
   using Arguments = PointwiseArguments<Function, sizeof...(In) + 1>;
@@ -120,19 +121,22 @@ void launchPointwise(at::TensorIteratorBase& iterator, Function function) {
   }
   // The operands have more dimensions than the arguments can hold, even after PyTorch merged dimensions, or the device cannot
   // run the host's code. The calling thread then computes, in the order of the stream.
-  if (iterator.ndim() > Arguments::kMaxDimensions || !device::hasKernelAddresses()) [[unlikely]] {
+  if (!device::kKernelsAreHostFunctions || iterator.ndim() > Arguments::kMaxDimensions) [[unlikely]] {
     applyOnHost<Out, In...>(iterator, function);
     return;
   }
   Arguments arguments{function, std::max(iterator.ndim(), 1), {1}, {}, {}};
+  std::array<device::Operand, sizeof...(In) + 1> operands;
   for (int i = 0; i < iterator.ntensors(); ++i) {
+    operands[i] = operandOf(iterator.tensor(i), /*written=*/i == 0);
     arguments.data[i] = static_cast<char*>(iterator.data_ptr(i));
     for (int d = 0; d < iterator.ndim(); ++d) {
       arguments.sizes[d] = iterator.shape()[d];
       arguments.strides[d][i] = iterator.strides(i)[d];
     }
   }
-  device::launch<Arguments, &pointwiseKernel<Arguments, Out, In...>>(arguments, currentStreamHandle(iterator.device(0).index()));
+  const auto stream = currentStreamHandle(iterator.device(0).index());
+  device::launch<Arguments, &pointwiseKernel<Arguments, Out, In...>>(arguments, operands, stream);
 }
 
 }  // namespace openreg::native

@@ -2,6 +2,7 @@
 
 #include <cstring>
 
+#include "device/Capabilities.h"
 #include "device/Memory.h"
 #include "device/Waiting.h"
 #include "runtime/Event.h"
@@ -19,6 +20,7 @@ struct HostAllocatorImpl final : at::CachingHostAllocatorImpl<c10::Stream, Event
 
  private:
   void allocate_host_memory(size_t size, void** pointer) override {
+    device::requireCapability("pinned_memory");
     ensureInitialized();
     *pointer = device::hostAllocate(size);
     TORCH_CHECK_WITH(OutOfMemoryError, *pointer != nullptr, "the system cannot pin ", size, " bytes of memory");
@@ -79,7 +81,8 @@ at::HostAllocator& hostAllocator() {
 }
 
 bool isPinned(const void* pointer) {
-  return pointer != nullptr && isInitialized() && device::pointerInfo(pointer).type == device::MemoryType::Host;
+  return pointer != nullptr && isInitialized() && device::hasCapability("pinned_memory") &&
+         device::pointerInfo(pointer).type == device::MemoryType::Host;
 }
 
 }  // namespace openreg

@@ -65,7 +65,7 @@ StreamParts parts(const Stream& stream) {
 void bindStream(py::module_& m) {
   m.def("_get_default_stream", call([](c10::DeviceIndex device) { return parts(defaultStream(device)); }), py::arg("device"));
   m.def("_get_stream_priority_range", call([] {
-          const auto range = device::priorityRange();
+          const auto range = priorityRange();
           return std::pair(range.least, range.greatest);
         }));
   m.def(

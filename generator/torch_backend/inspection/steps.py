@@ -1,0 +1,111 @@
+"""The steps of a port, in the order of the project's docs/porting.md, and what is left of each."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from pathlib import Path
+
+from .porting import Tag
+from .seam import Seam
+
+# Title, and the files that the step writes.
+STEPS: tuple[tuple[str, tuple[str, ...]], ...] = (
+    ("Link the SDK", ("cmake/DeviceLibrary.cmake", "csrc/device/Handles.h")),
+    ("Devices and errors", ("csrc/device/Device.cpp", "csrc/device/Error.cpp")),
+    ("Memory", ("csrc/device/Memory.cpp", "csrc/device/Address.cpp")),
+    ("Streams", ("csrc/device/Stream.cpp",)),
+    ("Events", ("csrc/device/Event.cpp",)),
+    ("First tensor", ()),
+    ("Launches", ("csrc/device/Kernel.h", "csrc/device/Launch.cpp")),
+    ("First native operator", ("csrc/aten/native/*.cpp",)),
+    ("Decline the rest", ("csrc/device/Declined.cpp", "csrc/device/Graph.cpp", "csrc/device/Ipc.cpp")),
+)
+NATIVE = "csrc/aten/native"
+DECLINED_FILES = {"graphs": "csrc/device/Graph.cpp", "sharing": "csrc/device/Ipc.cpp"}
+_DECLINED = re.compile(r'^[^\n/]*\bnotSupported\(\s*"(?P<name>\w+)"(?:\s*,\s*"(?P<reason>(?:[^"\\]|\\.)*)")?', re.MULTILINE)
+_NOT_YET = "not written yet"
+
+
+@dataclass(frozen=True)
+class Declined:
+    """A capability that the port declines: its name, the reason that users read, and the file."""
+
+    name: str
+    reason: str
+    path: str
+
+    @property
+    def decided(self) -> bool:
+        """Whether the reason is the port's, not the one that the project was rendered with."""
+        return _NOT_YET not in self.reason
+
+
+@dataclass(frozen=True)
+class Step:
+    """A step of a port: its title, the files that it writes, and what is left, a line each."""
+
+    title: str
+    files: list[str]
+    left: list[str]
+
+
+def declined(root: Path) -> list[Declined]:
+    """Returns the capabilities that the sources of the seam decline, by name."""
+    found = {}
+    for path in sorted((root / "csrc" / "device").glob("*.cpp")):
+        for match in _DECLINED.finditer(path.read_text(encoding="utf-8", errors="replace")):
+            shown = path.relative_to(root).as_posix()
+            found[match["name"]] = Declined(match["name"], match["reason"] or "", shown)
+    return [found[name] for name in sorted(found)]
+
+
+def steps(root: Path, seam: Seam, tags: Sequence[Tag], seeds: Sequence[str]) -> list[Step]:
+    """Reads what is left of each step.
+
+    Args:
+        root: the project.
+        seam: its seam.
+        tags: its ``PORTING:`` tags.
+        seeds: names of the kernels' files that the template renders.
+    """
+    result: list[Step] = []
+    given_up = declined(root)
+    for title, patterns in STEPS:
+        if title == "First native operator":
+            left = _without_native_operator(root, seeds)
+        elif title == "First tensor":
+            open_steps = [step.title for step in result if step.left]
+            left = [f"after: {', '.join(open_steps)}"] if open_steps else []
+        else:
+            left = _left(patterns, seam, tags, given_up)
+        result.append(Step(title, [p for p in patterns if "*" in p or (root / p).exists()], left))
+    return result
+
+
+def _left(patterns: Sequence[str], seam: Seam, tags: Sequence[Tag], given_up: Sequence[Declined]) -> list[str]:
+    left = []
+    decided = {DECLINED_FILES.get(item.name) for item in given_up}
+    for file in seam.files:
+        todo = file.unwritten or file.emulated
+        if file.path in patterns and todo and file.path not in decided:
+            left.append(f"{file.path}: {len(todo)} of {len(file.functions)} functions")
+    for item in given_up:
+        if item.path in patterns and not item.decided:
+            left.append(f"{item.path}: write `{item.name}` or put your reason into its line")
+    covered = {line.partition(":")[0] for line in left}
+    for tag in tags:
+        if any(fnmatchcase(tag.path, pattern) for pattern in patterns) and tag.path not in covered | decided:
+            covered.add(tag.path)
+            left.append(f"{tag.path}:{tag.line}: a PORTING tag")
+    return left
+
+
+def _without_native_operator(root: Path, seeds: Sequence[str]) -> list[str]:
+    """Empty if the vendor has written a kernel whose body is not on the host."""
+    for path in sorted((root / NATIVE).glob("*.cpp")):
+        if path.name not in seeds and "hostBody" not in path.read_text(encoding="utf-8", errors="replace"):
+            return []
+    return [f"{NATIVE}: no kernel of your own yet; torch-backend add-op writes its frame"]
