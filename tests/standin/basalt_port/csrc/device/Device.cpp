@@ -45,4 +45,8 @@ Properties properties(int /*index*/) {
   return result;
 }
 
+MemoryInfo memoryInfo(int index) {
+  return budget().info(index);
+}
+
 }  // namespace acme::device

@@ -4,6 +4,7 @@
 
 #include "device/Event.h"
 #include "device/Stream.h"
+#include "device/substitutes/MemoryBudget.h"
 #include "device/substitutes/StreamTable.h"
 
 namespace acme::device {
@@ -16,6 +17,12 @@ inline bsStream_t unwrap(StreamHandle stream) {
 inline StreamTable& streams() {
   static auto& table = *new StreamTable;
   return table;
+}
+
+// Basalt does not tell how much memory is free, only how much there is.
+inline MemoryBudget& budget() {
+  static auto& instance = *new MemoryBudget(properties(0).total_memory);
+  return instance;
 }
 
 }  // namespace acme::device

@@ -4,16 +4,10 @@
 #include "device/Error.h"
 #include "device/Handles.h"
 #include "device/Waiting.h"
-#include "device/substitutes/MemoryBudget.h"
 #include "device/substitutes/Pageable.h"
 
 namespace acme::device {
 namespace {
-
-MemoryBudget& budget() {
-  static auto& instance = *new MemoryBudget(properties(0).total_memory);
-  return instance;
-}
 
 void* orNull(bsStatus status, void* pointer) {
   DEVICE_CHECK_CODE(status == bsErrorMemory ? bsSuccess : status, "bsMalloc");
@@ -32,10 +26,6 @@ void* allocate(size_t nbytes) {
 void release(void* pointer) {
   const Waiting waiting;
   budget().release(pointer, [&] { DEVICE_CHECK(bsFree(pointer)); });
-}
-
-MemoryInfo memoryInfo(int index) {
-  return budget().info(index);
 }
 
 void* hostAllocate(size_t nbytes) {
