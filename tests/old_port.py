@@ -1,8 +1,8 @@
 """A vendor's port of the project that the template rendered at commit b2758cc, made from this repository's history.
 
 ``python -m tests.old_port FOLDER`` makes the template's repository and the port in a folder, to try an update by hand.
-Six files of its seam are those of tests/standin/port as they were then, and can be compiled; the other edits are for
-merging only.
+Six files of its seam are those of tests/standin/port as they were at that commit, and can be compiled; the other
+edits are for merging only.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ OWN = {
 
 END = "the end of the file"
 
-# Edits: path -> (the template's text, the vendor's). The other files of the seam are those of tests/standin/port.
+# Edits: path -> (the template's text, the vendor's). The other files of the seam are those of tests/standin/port then.
 EDITS = {
     "csrc/device/Graph.cpp": [
         ('#include "device/NotWritten.h"\n', '#include "device/NotWritten.h"\n#include "device/QuartzHelpers.h"\n'),

@@ -1,9 +1,9 @@
 """A project for a library of the vendor's own: as it is rendered, and ported to a stand-in for such a library.
 
-``tests/standin/quartz`` is that library: exceptions instead of error codes, numbers instead of pointers for handles,
-device addresses at which a host faults, the device named in each call. ``tests/standin/port`` is what a vendor writes:
-files in ``csrc/device/`` and ``cmake/DeviceLibrary.cmake``, laid over the rendered project. The project's own tests
-judge it.
+``tests/standin/quartz`` is such a library: exceptions instead of error codes, numbers instead of pointers for handles,
+device addresses at which a host faults, the device named in each call. ``tests/standin/quartz_port`` is what a vendor
+writes: files in ``csrc/device/`` and ``cmake/DeviceLibrary.cmake``, laid over the rendered project. The project's own
+tests judge it. tests/test_walkthrough.py ports a project to another library, ``tests/standin/basalt``.
 """
 
 from __future__ import annotations
@@ -29,33 +29,38 @@ SCRATCH = ROOT / "build" / "tests" / "external"
 ANSWERS = {"vendor_name": "Acme", "device_library": "external"}
 # What a stand-in that is done when a call returns may be excused from by the tests' own probes.
 EXCUSED = {"emulation", "emulator", "priorities", "queues"}
+PORTS = ["quartz_port", "basalt_port"]
 # The capabilities that its port declines.
-DECLINED = ["graphs", "sharing"]
+DECLINED = ["graphs", "priorities", "sharing"]
 
 
-def ported(rendered: Tree) -> Tree:
+def ported(rendered: Tree, port: str = "quartz_port") -> Tree:
     """The rendered project with the files of the port."""
-    return rendered | read_project(STANDIN / "port")
+    return rendered | read_project(STANDIN / port)
 
 
-def test_the_port_stays_within_the_seam(source: Source) -> None:
+@pytest.mark.parametrize("port", PORTS)
+def test_a_port_stays_within_the_seam(port: str, source: Source) -> None:
     rendered = render_tree(source, ANSWERS)
-    changed = {path for path, file in ported(rendered).items() if rendered.get(path) != file}
+    changed = {path for path, file in ported(rendered, port).items() if rendered.get(path) != file}
     assert changed
-    assert {path for path in changed if not re.match(r"csrc/device/[^/]+$|cmake/DeviceLibrary\.cmake$", path)} == set()
-    assert not [path for path in changed if path.endswith(".h") and path != "csrc/device/Handles.h"]
+    allowed = r"csrc/device/[^/]+$|cmake/DeviceLibrary\.cmake$|csrc/aten/native/Sign\.cpp$"
+    assert {path for path in changed if not re.match(allowed, path)} == set()
+    headers = {path for path in changed if path.endswith(".h")}
+    assert headers <= {"csrc/device/Handles.h", "csrc/device/Kernel.h"}
 
 
-def test_the_port_is_formatted_as_the_project_is(source: Source, tmp_path: Path) -> None:
-    for path, file in ported(render_tree(source, ANSWERS)).items():
+@pytest.mark.parametrize("port", PORTS)
+def test_a_port_is_formatted_as_the_project_is(port: str, source: Source, tmp_path: Path) -> None:
+    for path, file in ported(render_tree(source, ANSWERS), port).items():
         if path.startswith(("csrc/device/", ".clang-format")):
             write_file(tmp_path / path, file)
     assert format_cpp(tmp_path, check=True) > 20
 
 
-def test_the_port_needs_no_name_of_the_library_elsewhere(source: Source) -> None:
+def test_a_rendered_project_names_no_library_of_these_tests(source: Source) -> None:
     for path, file in render_tree(source, ANSWERS).items():
-        assert b"quartz" not in file.content.lower(), path
+        assert not re.search(rb"quartz|basalt", file.content.lower()), path
 
 
 def test_the_porting_page_is_what_the_sources_say(source: Source, tmp_path: Path) -> None:
@@ -153,7 +158,7 @@ def test_a_port_passes_the_projects_tests(source: Source, machine: Environment) 
     checked("cmake", "--build", build, "--target", "install", cwd=SCRATCH, env=env)
     folder = _install(ported(render_tree(source, ANSWERS)), machine, CMAKE_PREFIX_PATH=str(prefix))
     left = {file.path for file in read_seam(Project.find(folder)).files if file.unwritten}
-    assert left == {f"csrc/device/{name}.cpp" for name in ("Address", "Graph", "Ipc", "Launch")}
+    assert left == {f"csrc/device/{name}.cpp" for name in ("Launch",)}
     checked(machine.python, "docs/porting.py", cwd=folder, env=machine.variables())  # as after any edit of a tag
     command = (machine.python, "-m", "pytest", "-q", "-rs", "-p", "no:cacheprovider")
     out = checked(*command, cwd=folder, env=machine.variables(), limit=7200)

@@ -51,7 +51,7 @@ def test_every_file_has_one_owner(device_library: str, features: list[str], sour
 
 
 def test_updates_treat_files_as_the_table_says(source: Source) -> None:
-    table = owners(render_tree(source, {"vendor_name": "Acme"}))
+    table = owners(render_tree(source, {"vendor_name": "Acme", "device_library": "external"}))
     assert table["the port's"] == [*WRITTEN_BY_VENDORS]
     config = (source.template.parent / "copier.yml").read_text(encoding="utf-8")
     seeds = re.findall(r"_copier_operation == 'update' %\}([^{]+)\{%", config)

@@ -8,6 +8,7 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any, cast
 
 import pytest
 from click.testing import CliRunner
@@ -15,7 +16,10 @@ from torch_backend.cli import main
 from torch_backend.inspection.cxx import functions
 from torch_backend.inspection.porting import tags
 from torch_backend.inspection.seam import read_seam
+from torch_backend.inspection.steps import STEPS
+from torch_backend.maintenance.trees import read_project
 from torch_backend.project import Project
+from torch_backend.render import render_tree, write_file
 from torch_backend.source import Source
 
 from .conftest import render_into
@@ -166,7 +170,8 @@ def test_without_the_emulated_sdk_no_function_counts_as_emulated(port: Path) -> 
 def test_unwritten_functions_are_counted(source: Source, tmp_path: Path) -> None:
     project = render_into(source, tmp_path / "project", device_library="external")
     before = read_seam(Project.find(project))
-    assert before.unwritten > 40
+    assert before.unwritten + 1 == 23, "count() is written; README and CHANGELOG tell this number"
+    assert "write 23 short functions in `csrc/device/`" in (project / "README.md").read_text()
     result = CliRunner().invoke(main, ["status", "--static", "--project", str(project)])
     assert f"{before.unwritten} of {before.functions} functions in csrc/device are not written yet" in result.output
     path = project / "csrc" / "device" / "Memory.cpp"
@@ -188,9 +193,40 @@ def test_a_fresh_project_has_no_ported_function(project: Path) -> None:
         assert seam.unwritten == 0
     else:
         assert (seam.sdk, seam.emulated) == (None, 0)
-        assert {file.path for file in seam.files if file.unwritten} >= {
-            f"csrc/device/{n}.cpp" for n in ("Memory", "Stream", "Event")
+        assert {file.path for file in seam.files if file.unwritten} == {
+            f"csrc/device/{n}.cpp" for n in ("Device", "Memory", "Stream", "Event", "Launch")
         }
+
+
+# ---------------------------------------------------------------- the steps of a port
+
+
+def test_the_steps_of_an_unwritten_port_are_open(source: Source, tmp_path: Path) -> None:
+    told = status(project=render_into(source, tmp_path / "project", device_library="external"))
+    left = {step["title"]: step["left"] for step in cast("list[dict[str, Any]]", told["steps"])}
+    assert [*left] == [title for title, _ in STEPS]
+    assert left["Link the SDK"][0].startswith("cmake/DeviceLibrary.cmake:")
+    assert left["Memory"] == ["csrc/device/Memory.cpp: 4 of 4 functions"]
+    assert left["First tensor"] == ["after: Link the SDK, Devices and errors, Memory, Streams, Events"]
+    assert "csrc/device/Declined.cpp: write `peer_access` or put your reason into its line" in left["Decline the rest"]
+    assert len(left["Decline the rest"]) == 6
+    assert set(cast("dict[str, str]", told["declined"])) == {
+        *("graphs", "peer_access", "pinned_memory", "priorities", "sharing", "timing")
+    }
+
+
+def test_a_finished_port_has_no_step_left(source: Source, tmp_path: Path) -> None:
+    tree = render_tree(source, {"vendor_name": "Acme", "device_library": "external"})
+    port = read_project(ROOT / "tests" / "standin" / "basalt_port")
+    for path, file in (tree | port).items():
+        write_file(tmp_path / path, file)
+    told = status(project=tmp_path)
+    left = {step["title"]: step["left"] for step in cast("list[dict[str, Any]]", told["steps"]) if step["left"]}
+    assert left == {}
+    assert cast("dict[str, str]", told["declined"])["graphs"] == "basalt cannot record a stream"
+    text = CliRunner().invoke(main, ["status", "--static", "--project", str(tmp_path)]).output
+    assert "Port: 9 of 9 steps of docs/porting.md are done" in text
+    assert "no reason given" in text
 
 
 # ---------------------------------------------------------------- tags
@@ -245,9 +281,9 @@ def test_text_output_is_brief_unless_verbose() -> None:
     brief = CliRunner().invoke(main, ["status", "--static", "--project", str(EXAMPLE / "csrc")]).output
     assert brief.startswith(f"torch_openreg, device openreg, in {EXAMPLE}\n")
     assert re.search(r"Seam: \d+ of \d+ functions in csrc/device still use third_party/openreg", brief)
-    assert "hostAllocate" not in brief
+    assert "uncheckedSetCurrent" not in brief
     long = CliRunner().invoke(main, ["status", "--static", "-v", "--project", str(EXAMPLE)]).output
-    assert "hostAllocate" in long
+    assert "uncheckedSetCurrent" in long
     for output in (brief, long):
         assert "Operators: unknown\n  not loaded (--static): only a built backend knows how operators run\n" in output
 

@@ -15,7 +15,28 @@ SUFFIXES = (".h", ".cpp")
 PLACEHOLDER = "NotWritten.h"
 # The template's functions for what an SDK lacks. A port writes none of them.
 SUBSTITUTES = "substitutes"
+# The files with the functions of a capability alone. A port that declines the capability writes none of them.
+DECLINED_FILES = {"graphs": "csrc/device/Graph.cpp", "sharing": "csrc/device/Ipc.cpp"}
 _UNWRITTEN = re.compile(r"\b(?:notWritten|warnNotWritten)\b")
+
+_DECLINED = re.compile(
+    r'^[^\n/]*\bnotSupported\(\s*"(?P<name>\w+)"(?:\s*,\s*"(?P<reason>(?:[^"\\]|\\.)*)")?', re.MULTILINE
+)
+_NOT_YET = "not written yet"
+
+
+@dataclass(frozen=True)
+class Declined:
+    """A capability that the port declines: its name, the reason that users read, and the file."""
+
+    name: str
+    reason: str
+    path: str
+
+    @property
+    def decided(self) -> bool:
+        """Whether the reason is the port's, not the one that the project was rendered with."""
+        return _NOT_YET not in self.reason
 
 
 @dataclass(frozen=True)
@@ -64,10 +85,15 @@ class Seam:
 
 
 def read_seam(project: Project) -> Seam:
-    """Reads the sources. A function counts as ported if its code uses no name that the SDK's headers declare."""
+    """Reads the sources.
+
+    A function counts as ported if its code uses no name that the SDK's headers declare, or if the port declines its
+    capability.
+    """
     name = project.answers.get("sdk_name")
     folder = project.root / "third_party" / str(name) if name else None
     names = _declared(folder, str(project.answers.get("sdk_prefix", ""))) if folder else set()
+    given_up = {DECLINED_FILES.get(item.name) for item in declined(project.root)}
     files = []
     for path in sorted((project.root / "csrc" / "device").rglob("*")):
         if path.suffix not in SUFFIXES or path.name == PLACEHOLDER or path.parent.name == SUBSTITUTES:
@@ -75,10 +101,22 @@ def read_seam(project: Project) -> Seam:
         defined = list(functions(path.read_text(encoding="utf-8", errors="replace")))
         emulated = [f.name for f in defined if names & set(re.findall(r"[A-Za-z_]\w*", f.code))]
         unwritten = [f.name for f in defined if _UNWRITTEN.search(f.code)]
+        shown = path.relative_to(project.root).as_posix()
+        if shown in given_up:
+            emulated, unwritten = [], []
         if defined:
-            shown = path.relative_to(project.root).as_posix()
             files.append(SeamFile(shown, [f.name for f in defined], emulated, unwritten))
     return Seam(folder.relative_to(project.root).as_posix() if folder and names else None, files)
+
+
+def declined(root: Path) -> list[Declined]:
+    """Returns the capabilities that the sources of the seam decline, by name."""
+    found = {}
+    for path in sorted((root / "csrc" / "device").glob("*.cpp")):
+        for match in _DECLINED.finditer(path.read_text(encoding="utf-8", errors="replace")):
+            shown = path.relative_to(root).as_posix()
+            found[match["name"]] = Declined(match["name"], match["reason"] or "", shown)
+    return [found[name] for name in sorted(found)]
 
 
 def _declared(folder: Path, prefix: str) -> set[str]:

@@ -15,8 +15,8 @@ from torch_backend.source import find_source
 from .doctor.requirements import of_project, written
 from .operators import Coverage, count, coverage
 from .porting import Tag, tags
-from .seam import Seam, read_seam
-from .steps import NATIVE, Declined, Step, declined, steps
+from .seam import Declined, Seam, declined, read_seam
+from .steps import NATIVE, Step, steps
 
 
 @dataclass(frozen=True)

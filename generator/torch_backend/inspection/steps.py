@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
 
 from .porting import Tag
-from .seam import Seam
+from .seam import DECLINED_FILES, Declined, Seam, declined
 
 # Title, and the files that the step writes.
 STEPS: tuple[tuple[str, tuple[str, ...]], ...] = (
@@ -24,23 +23,6 @@ STEPS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("Decline the rest", ("csrc/device/Declined.cpp", "csrc/device/Graph.cpp", "csrc/device/Ipc.cpp")),
 )
 NATIVE = "csrc/aten/native"
-DECLINED_FILES = {"graphs": "csrc/device/Graph.cpp", "sharing": "csrc/device/Ipc.cpp"}
-_DECLINED = re.compile(r'^[^\n/]*\bnotSupported\(\s*"(?P<name>\w+)"(?:\s*,\s*"(?P<reason>(?:[^"\\]|\\.)*)")?', re.MULTILINE)
-_NOT_YET = "not written yet"
-
-
-@dataclass(frozen=True)
-class Declined:
-    """A capability that the port declines: its name, the reason that users read, and the file."""
-
-    name: str
-    reason: str
-    path: str
-
-    @property
-    def decided(self) -> bool:
-        """Whether the reason is the port's, not the one that the project was rendered with."""
-        return _NOT_YET not in self.reason
 
 
 @dataclass(frozen=True)
@@ -50,16 +32,6 @@ class Step:
     title: str
     files: list[str]
     left: list[str]
-
-
-def declined(root: Path) -> list[Declined]:
-    """Returns the capabilities that the sources of the seam decline, by name."""
-    found = {}
-    for path in sorted((root / "csrc" / "device").glob("*.cpp")):
-        for match in _DECLINED.finditer(path.read_text(encoding="utf-8", errors="replace")):
-            shown = path.relative_to(root).as_posix()
-            found[match["name"]] = Declined(match["name"], match["reason"] or "", shown)
-    return [found[name] for name in sorted(found)]
 
 
 def steps(root: Path, seam: Seam, tags: Sequence[Tag], seeds: Sequence[str]) -> list[Step]:
@@ -90,7 +62,7 @@ def _left(patterns: Sequence[str], seam: Seam, tags: Sequence[Tag], given_up: Se
     decided = {DECLINED_FILES.get(item.name) for item in given_up}
     for file in seam.files:
         todo = file.unwritten or file.emulated
-        if file.path in patterns and todo and file.path not in decided:
+        if file.path in patterns and todo:
             left.append(f"{file.path}: {len(todo)} of {len(file.functions)} functions")
     for item in given_up:
         if item.path in patterns and not item.decided:

@@ -3,7 +3,10 @@
 #include <map>
 #include <mutex>
 
+#include "device/Launch.h"
+#include "device/Memory.h"
 #include "runtime/Guard.h"
+#include "runtime/Stream.h"
 
 namespace openreg {
 
@@ -17,6 +20,17 @@ device::StreamHandle copyStream(c10::DeviceIndex device) {
     stream = device::createStream(0);
   }
   return stream;
+}
+
+void copyInOrder(void* dst, const void* src, size_t nbytes, c10::DeviceIndex device) {
+  auto* const stream = currentStreamHandle(device);
+  if (device::runningStream() != stream) {
+    device::copyAsync(dst, src, nbytes, stream);
+    return;
+  }
+  auto* const copies = copyStream(device);
+  device::copyAsync(dst, src, nbytes, copies);
+  device::synchronizeStream(copies);
 }
 
 }  // namespace openreg

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "device/Memory.h"
-#include "runtime/Stream.h"
+#include "runtime/CopyStream.h"
 #include "runtime/memory/CachingAllocator.h"
 
 namespace openreg {
@@ -14,7 +14,11 @@ void resizeStorage(c10::StorageImpl* storage, size_t nbytes, std::optional<devic
   auto data = cachingAllocator().allocateOn(index, nbytes);
   const size_t kept = std::min(storage->nbytes(), nbytes);
   if (kept > 0 && storage->data() != nullptr) {
-    device::copyAsync(data.get(), storage->data(), kept, stream.has_value() ? *stream : currentStreamHandle(index));
+    if (stream.has_value()) {
+      device::copyAsync(data.get(), storage->data(), kept, *stream);
+    } else {
+      copyInOrder(data.get(), storage->data(), kept, index);
+    }
   }
   storage->set_data_ptr_noswap(std::move(data));
   storage->set_nbytes(nbytes);
@@ -23,7 +27,7 @@ void resizeStorage(c10::StorageImpl* storage, size_t nbytes, std::optional<devic
 c10::DataPtr copyToDevice(const c10::StorageImpl& host, c10::DeviceIndex device) {
   auto copy = cachingAllocator().allocateOn(device, host.nbytes());
   if (host.nbytes() > 0) {
-    device::copyAsync(copy.get(), host.data(), host.nbytes(), currentStreamHandle(device));
+    copyInOrder(copy.get(), host.data(), host.nbytes(), device);
   }
   return copy;
 }

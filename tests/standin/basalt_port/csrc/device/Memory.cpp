@@ -19,7 +19,8 @@ void* orNull(bsStatus status, void* pointer) {
 void* allocate(size_t nbytes) {
   return budget().allocate(current(), nbytes, [&] {
     void* pointer = nullptr;
-    return orNull(bsMalloc(&pointer, nbytes), pointer);
+    const auto status = bsMalloc(&pointer, nbytes);
+    return orNull(status, pointer);
   });
 }
 

@@ -58,16 +58,8 @@ MemoryInfo memoryInfo(int index) {
   return guarded([&] { return MemoryInfo{quartz::unused(board), quartz::describe(board).bytes}; });
 }
 
-bool supportsDtype(int /*index*/, c10::ScalarType /*dtype*/) {
+bool canAccessPeer(int /*index*/, int /*peer*/) {
   return true;
-}
-
-bool canAccessPeer(int index, int peer) {
-  return index != peer;
-}
-
-PriorityRange priorityRange() {
-  return {0, 0};
 }
 
 }  // namespace acme::device

@@ -25,8 +25,9 @@ inline uint32_t number(void* handle) {
   return static_cast<uint32_t>(distance);
 }
 
-// The default stream of the current device is its main queue.
-quartz::queue unwrap(StreamHandle stream);
+inline quartz::queue unwrap(StreamHandle stream) {
+  return quartz::queue{number(stream)};
+}
 
 inline quartz::mark unwrapEvent(EventHandle event) {
   return quartz::mark{number(event)};

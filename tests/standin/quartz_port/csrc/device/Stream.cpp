@@ -6,10 +6,6 @@
 
 namespace acme::device {
 
-quartz::queue unwrap(StreamHandle stream) {
-  return stream == nullptr ? guarded([] { return quartz::main_queue(static_cast<unsigned>(current())); }) : quartz::queue{number(stream)};
-}
-
 StreamHandle createStream(int /*priority*/) {
   return wrap(static_cast<uint32_t>(guarded([] { return quartz::open_queue(static_cast<unsigned>(current())); })));
 }
@@ -21,10 +17,6 @@ bool queryStream(StreamHandle stream) {
 void synchronizeStream(StreamHandle stream) {
   const Waiting waiting;
   guarded([&] { quartz::drain(unwrap(stream)); });
-}
-
-int streamPriority(StreamHandle /*stream*/) {
-  return 0;
 }
 
 int streamDevice(StreamHandle stream) {
