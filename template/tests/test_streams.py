@@ -6,7 +6,7 @@ from types import ModuleType
 
 import pytest
 import torch
-from busy import needs_queues, occupy
+from busy import becomes_true, needs_queues, occupy
 
 
 def test_default_stream_is_current_and_not_a_new_one(device: str, device_module: ModuleType) -> None:
@@ -225,11 +225,8 @@ def test_query_is_truthful_while_work_runs(device: str) -> None:
         x = torch.arange(1000.0, device=device)
         occupy(stream)
         landing.copy_(x, non_blocking=True)
-    asked = 0
-    while not stream.query():
-        asked += 1
-        time.sleep(0.001)
-    assert asked > 0
+    assert not stream.query()
+    assert becomes_true(stream.query)
     assert torch.equal(landing, torch.arange(1000.0))
 
 
