@@ -176,7 +176,7 @@ def test_a_missing_device_has_no_capability(device_module: ModuleType) -> None:
         torch.accelerator.get_device_capability(device_module.device_count())
 
 
-def test_memory_functions_of_the_accelerator(device: str) -> None:
+def test_memory_functions_of_the_accelerator_count_this_device(device: str) -> None:
     accelerator = torch.accelerator
     before = memory_in_use()
     x = torch.empty(1 << 20, dtype=torch.uint8, device=device)

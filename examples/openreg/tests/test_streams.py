@@ -253,7 +253,7 @@ def test_default_stream_does_not_wait_for_others(device: str, device_module: Mod
     side.synchronize()
 
 
-def test_many_threads_on_one_stream(device: str) -> None:
+def test_threads_that_share_a_stream_lose_no_work(device: str) -> None:
     stream = torch.Stream(device)
     with stream:
         shared = torch.zeros(100, device=device)
@@ -281,13 +281,15 @@ def test_many_threads_on_one_stream(device: str) -> None:
         assert torch.equal(x.cpu(), torch.full((100,), -float(i + 1)))
 
 
-def test_external_stream_must_be_one(device: str, device_module: ModuleType) -> None:
+def test_a_handle_that_is_no_stream_is_refused(device: str, device_module: ModuleType) -> None:
     for nonsense in (0, 12345, 1 << 40):
         with pytest.raises((RuntimeError, ValueError), match="stream"):
             device_module.get_stream_from_external(nonsense, device)
 
 
-def test_external_stream_of_another_device(device: str, device_module: ModuleType, second_device: torch.device) -> None:
+def test_an_external_stream_of_another_device_is_refused(
+    device: str, device_module: ModuleType, second_device: torch.device
+) -> None:
     handle = torch.Stream(second_device).native_handle
     assert device_module.get_stream_from_external(handle, second_device).device == second_device
     with pytest.raises(ValueError, match="device"):
