@@ -248,7 +248,7 @@ def test_the_next_commands_are_printed(result: tuple[Path, Tree, str]) -> None:
     assert "-m pytest tests/test_gelu.py tests/test_gelu_backward.py" in output
 
 
-def test_refusals(fresh: Path) -> None:
+def test_a_refusal_names_every_reason_and_writes_nothing(fresh: Path) -> None:
     """All that is wrong is said at once, and then nothing is written, for good operators either."""
     before = read_project(fresh)
     done = add_op(fresh, "gelu", "geluu", "xyzzy_plugh", "linear", "view", "_cudnn_rnn", "sum.out", "torchvision::nms")

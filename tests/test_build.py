@@ -201,7 +201,7 @@ def test_sdk_exports_its_own_prefix_only(built: Built) -> None:
     assert [n for n in foreign if not n.startswith("_Z")] == []  # weak instantiations of the standard library may show
 
 
-def test_imports_from_any_folder(built: Built, tmp_path: Path) -> None:
+def test_the_device_works_from_any_folder(built: Built, tmp_path: Path) -> None:
     code = f"import torch; print((torch.ones(2, device='{built.device}') + 2).cpu().tolist())"
     for folder in (tmp_path, built.project):
         done = built.run("-c", code, cwd=folder)
@@ -257,7 +257,7 @@ def run_its_tests(built: Built, mode: str, *command: str) -> None:
 
 
 @pytest.mark.parametrize("mode", LAUNCH_MODES)
-def test_the_whole_suite_of_the_example(built: Built, mode: str) -> None:
+def test_the_whole_suite_of_the_example_passes(built: Built, mode: str) -> None:
     """One mode runs all tests. The others omit PyTorch's own tests, which `make test-matrix` runs in each mode."""
     if built.name != "openreg":
         pytest.skip("test_tests_that_depend_on_names_pass_under_other_names runs the others")
@@ -274,7 +274,7 @@ def test_tests_that_depend_on_names_pass_under_other_names(built: Built) -> None
 @pytest.mark.matrix
 def test_the_whole_suite_under_another_name(built: Built) -> None:
     if built.name == "openreg":
-        pytest.skip("test_the_whole_suite_of_the_example runs this suite")
+        pytest.skip("test_the_whole_suite_of_the_example_passes runs this suite")
     run_its_tests(built, OTHERS[built.name], *PYTEST, "tests")
 
 

@@ -35,7 +35,7 @@ def test_new_takes_answers_from_a_file(tmp_path: Path) -> None:
     assert (answers["vendor_name"], answers["author"], answers["features"]) == ("Zed", "Me", [])
 
 
-def test_new_into_an_empty_folder(tmp_path: Path) -> None:
+def test_new_accepts_an_empty_folder(tmp_path: Path) -> None:
     assert run("new", str(tmp_path), "--defaults").exit_code == 0
 
 

@@ -211,7 +211,7 @@ def _run_path(machine: Environment) -> str:
 
 
 @pytest.mark.build
-def test_linked_with_a_library_outside_of_the_loaders_path(source: Source, machine: Environment) -> None:
+def test_a_library_outside_of_the_loaders_path_is_found(source: Source, machine: Environment) -> None:
     """The run path has exactly the library's folder. Without the library `import torch` works, and a use names it."""
     prefix = SCRATCH / "basalt-prefix"
     shutil.rmtree(prefix, ignore_errors=True)

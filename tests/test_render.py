@@ -58,7 +58,7 @@ def test_no_delimiter_is_left(project: Path) -> None:
     assert not list(project.rglob("*.jinja"))
 
 
-def test_python_parses(project: Path) -> None:
+def test_python_files_parse(project: Path) -> None:
     files = list(project.rglob("*.py")) + list(project.rglob("*.pyi"))
     assert files
     for path in files:

@@ -9,7 +9,8 @@ from collections.abc import Callable
 from functools import cache
 
 import pytest
-from conftest import MODULE, PACKAGE, PROJECT
+import torch
+from conftest import DEVICE, MODULE, PACKAGE, PROJECT
 
 LACKING = {
     "emulation": "the host cannot compute on the memory of this device: the fallback policy is cpu or error",
@@ -41,10 +42,16 @@ def _queues() -> bool:
 
     if not has("pinned_memory"):  # a copy of other memory is done when its submission returns
         return False
+    number = torch.ones(1).to(DEVICE)
+    landing = torch.zeros(1).pin_memory()
     for _ in range(3):  # a copy is some 10 ms, so that hardly one such question comes too late
+        landing.zero_()
         occupy(default_stream())
-        if not default_stream().query():
-            MODULE.synchronize()
+        landing.copy_(number, non_blocking=True)
+        # If a value is not copied yet, work is pending, even if a broken query says otherwise.
+        pending = landing.item() == 0 or not default_stream().query()
+        MODULE.synchronize()
+        if pending:
             return True
     return False
 

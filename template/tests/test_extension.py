@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 import torch
-from busy import MiB, needs_queues, occupy
-from conftest import PACKAGE, PROJECT
+from busy import MiB, launch_variable, needs_queues, occupy
+from conftest import PACKAGE, PROJECT, RunPython
 
 SOURCES = PROJECT / "tests" / "extension"
 SHAPES: list[tuple[int, ...]] = [(0,), (), (1,), (1000,), (3, 5, 7)]
@@ -120,12 +120,51 @@ def test_operands_of_another_kind_are_refused(device: str, axpy: Any) -> None:
 def test_hooks_say_which_devices_there_are(device_module: ModuleType, interfaces: Any) -> None:
     count = device_module.device_count()
     assert interfaces.hooks_is_built()
+    assert interfaces.hooks_is_available()
     assert interfaces.hooks_device_count() == interfaces.guard_device_count() == count
     device_module.init()
     assert all(interfaces.hooks_has_primary_context(index) for index in range(count))
     for wrong in (-1, count):
         with pytest.raises(torch.AcceleratorError, match="out of range"):
             interfaces.hooks_has_primary_context(wrong)
+
+
+@pytest.fixture
+def run_with_interfaces(build: Path, interfaces: Any, run_python: RunPython) -> RunPython:
+    """Run a script in a process that has not used the device yet. `interfaces` is in it."""
+    library = str(build / "libinterfaces.so")
+    prelude = f"import torch; torch.ops.load_library({library!r}); interfaces = torch.ops.interfaces\n"
+    return lambda code, **options: run_python(prelude + code, **options)
+
+
+def test_initialisation_by_the_hooks_creates_the_context(run_with_interfaces: RunPython) -> None:
+    done = run_with_interfaces("""
+module = torch.get_device_module(device)
+def state():
+    contexts = {interfaces.hooks_has_primary_context(index) for index in range(interfaces.hooks_device_count())}
+    return contexts, module.is_initialized()
+before = state()
+interfaces.hooks_init()
+print(before, state())
+""")
+    assert done.stdout == "({False}, False) ({True}, True)\n", done.stderr
+
+
+def test_the_first_tensor_creates_the_context(run_with_interfaces: RunPython) -> None:
+    done = run_with_interfaces("""
+before = interfaces.hooks_has_primary_context(0)
+torch.empty(1, device=device)
+print(before, interfaces.hooks_has_primary_context(0))
+""")
+    assert done.stdout == "False True\n", done.stderr
+
+
+@pytest.mark.needs("emulator")
+def test_hooks_say_that_no_device_is_available(run_with_interfaces: RunPython) -> None:
+    code = "print(interfaces.hooks_is_available(), interfaces.hooks_is_built(), interfaces.hooks_device_count())"
+    no_devices = {str(launch_variable()).removesuffix("LAUNCH") + "NUM_DEVICES": "0"}
+    done = run_with_interfaces(code, env=no_devices)
+    assert done.stdout == "False True 0\n", done.stderr
 
 
 def test_an_exchange_of_devices_returns_the_device_before(interfaces: Any, second_device: torch.device) -> None:
@@ -140,16 +179,17 @@ def test_an_exchange_of_devices_returns_the_device_before(interfaces: Any, secon
 
 
 def test_a_device_is_set_with_and_without_a_check(
-    device_module: ModuleType, interfaces: Any, second_device: torch.device
+    device_module: ModuleType, interfaces: Any, second_device: torch.device, capfd: pytest.CaptureFixture[str]
 ) -> None:
     for set_device in (interfaces.hooks_set_current_device, interfaces.guard_unchecked_set_device):
         for index in (1, 0):
             set_device(index)
             assert device_module.current_device() == index
     interfaces.guard_unchecked_set_device(1)
-    interfaces.guard_unchecked_set_device(-1)
+    interfaces.guard_unchecked_set_device(-1)  # the current device
     assert device_module.current_device() == 1
     interfaces.guard_unchecked_set_device(0)
+    assert capfd.readouterr().err == ""
     with pytest.raises(torch.AcceleratorError, match="out of range"):
         interfaces.hooks_set_current_device(device_module.device_count())
 
@@ -162,6 +202,69 @@ def test_hooks_find_the_device_of_an_address(device: str, interfaces: Any, secon
     for host in (torch.ones(1000), torch.ones(1000).pin_memory()):
         with pytest.raises(RuntimeError, match=f"is not memory of a {device} device"):
             interfaces.hooks_device_of(host.data_ptr())
+
+
+def test_hooks_tell_pinned_memory_from_other_memory(device: str, interfaces: Any) -> None:
+    pinned, pageable, x = torch.ones(1000).pin_memory(), torch.ones(1000), torch.ones(1000, device=device)
+    assert interfaces.hooks_is_pinned(pinned.data_ptr())
+    assert interfaces.hooks_is_pinned(pinned[500:].data_ptr())
+    for address in (pageable.data_ptr(), x.data_ptr(), 0):
+        assert not interfaces.hooks_is_pinned(address)
+
+
+def test_hooks_give_generators_of_the_requested_device(
+    device: str, device_module: ModuleType, interfaces: Any, second_device: torch.device
+) -> None:
+    for index, generator in enumerate(device_module.default_generators):
+        generator.manual_seed(20 + index)
+    for index in (1, 0):
+        default, new = interfaces.hooks_default_generator(index), interfaces.hooks_new_generator(index)
+        assert default.device == new.device == torch.device(device, index)
+        assert default.initial_seed() == 20 + index
+        new.manual_seed(3)
+        assert default.initial_seed() == 20 + index
+    with device_module.device(second_device):
+        assert interfaces.hooks_default_generator(-1).initial_seed() == 21
+        assert interfaces.hooks_new_generator(-1).device == second_device
+    for function in (interfaces.hooks_default_generator, interfaces.hooks_new_generator):
+        with pytest.raises(torch.AcceleratorError, match="out of range"):
+            function(device_module.device_count())
+
+
+def test_an_event_that_was_never_recorded_holds_up_nothing(device: str, interfaces: Any) -> None:
+    """PyTorch's own classes answer for such an event. Other C++ code asks the guard."""
+    stream = torch.Stream(device)
+    assert interfaces.guard_query_event(0)
+    interfaces.guard_synchronize_event(0)
+    interfaces.guard_block(0, stream)
+    stream.synchronize()
+    with pytest.raises(RuntimeError, match="record both events"):
+        interfaces.guard_elapsed_time(0, 0, 0)
+
+
+@pytest.mark.needs("emulator")
+def test_only_events_with_timing_record_timestamps(device: str, interfaces: Any) -> None:
+    """PyTorch's own classes refuse to ask for a time, so the test asks the device, which knows how the event was created."""
+    timed, untimed = torch.Event(device, enable_timing=True), torch.Event(device)
+    for event in (timed, untimed):
+        event.record()
+        event.synchronize()
+    assert interfaces.guard_elapsed_time(timed.event_id, timed.event_id, 0) == 0
+    with pytest.raises(torch.AcceleratorError, match="without timing"):
+        interfaces.guard_elapsed_time(untimed.event_id, untimed.event_id, 0)
+
+
+@pytest.mark.needs("emulator")
+def test_an_event_is_destroyed_with_its_object(device: str, interfaces: Any) -> None:
+    """The emulated device recognizes handles of destroyed events."""
+    event = torch.Event(device)
+    event.record()
+    event.synchronize()
+    handle = event.event_id
+    assert interfaces.guard_query_event(handle)
+    del event
+    with pytest.raises(torch.AcceleratorError, match="no live event"):
+        interfaces.guard_query_event(handle)
 
 
 def test_the_guard_tells_the_default_stream_from_the_current_one(

@@ -69,7 +69,7 @@ def test_tensors_do_not_overlap(device: str) -> None:
         assert torch.equal(t.cpu(), torch.full_like(t, float(t.numel()), device="cpu"))
 
 
-def test_peak_statistics(device: str, device_module: ModuleType) -> None:
+def test_peak_statistics_keep_the_maximum_until_they_are_reset(device: str, device_module: ModuleType) -> None:
     device_module.reset_peak_memory_stats()
     before = device_module.memory_allocated()
     assert device_module.max_memory_allocated() == before
@@ -81,7 +81,7 @@ def test_peak_statistics(device: str, device_module: ModuleType) -> None:
     assert device_module.max_memory_allocated() == before
 
 
-def test_accumulated_statistics(device: str, device_module: ModuleType) -> None:
+def test_accumulated_statistics_grow_until_they_are_reset(device: str, device_module: ModuleType) -> None:
     device_module.reset_accumulated_memory_stats()
     torch.empty(MiB, dtype=torch.uint8, device=device)
     stats = device_module.memory_stats()
@@ -120,7 +120,7 @@ def test_free_and_total_memory(device: str, device_module: ModuleType) -> None:
     assert (free, total) == torch.accelerator.get_memory_info()
 
 
-def test_summary(device: str, device_module: ModuleType) -> None:
+def test_the_summary_shows_the_statistics(device: str, device_module: ModuleType) -> None:
     x = torch.ones(10, device=device)
     full = device_module.memory_summary()
     assert "allocated_bytes.all" in full
@@ -130,7 +130,7 @@ def test_summary(device: str, device_module: ModuleType) -> None:
     assert len(short) < len(full)
 
 
-def test_out_of_memory(device: str, device_module: ModuleType) -> None:
+def test_running_out_of_memory_is_counted_and_leaves_the_device_usable(device: str, device_module: ModuleType) -> None:
     before = device_module.memory_allocated()
     ooms = device_module.memory_stats()["num_ooms"]
     _, total = device_module.mem_get_info()
@@ -198,7 +198,7 @@ def test_record_stream_keeps_the_memory_until_the_stream_is_done(device: str, de
 
 
 @pytest.mark.needs("pinned_memory")
-def test_pin_memory(device: str) -> None:
+def test_pinning_copies_a_tensor_once(device: str) -> None:
     x = torch.arange(1000.0)
     assert not x.is_pinned()
     pinned = x.pin_memory()
@@ -232,7 +232,7 @@ def test_pinned_memory_outlives_the_copy_from_it(device: str) -> None:
 
 
 @pytest.mark.needs("pinned_memory")
-def test_host_memory_statistics(device_module: ModuleType) -> None:
+def test_host_memory_statistics_count_pinned_memory(device_module: ModuleType) -> None:
     device_module.empty_host_cache()
     before = device_module.host_memory_stats()
     x = torch.empty(MiB, dtype=torch.uint8, pin_memory=True)
@@ -249,7 +249,7 @@ def test_host_memory_statistics(device_module: ModuleType) -> None:
 
 
 @pytest.mark.needs("pinned_memory")
-def test_data_loader_pins(device: str) -> None:
+def test_the_data_loader_pins_its_batches(device: str) -> None:
     data = torch.utils.data.TensorDataset(torch.arange(10.0), torch.arange(10))
     batches = list(torch.utils.data.DataLoader(data, batch_size=4, pin_memory=True))
     assert all(x.is_pinned() and y.is_pinned() for x, y in batches)

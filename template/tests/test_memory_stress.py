@@ -85,7 +85,7 @@ def test_threads_do_not_share_blocks(device: str, device_module: ModuleType) -> 
     assert device_module.memory_allocated() == before
 
 
-def test_blocks_travel_between_streams(device: str, device_module: ModuleType) -> None:
+def test_blocks_that_change_streams_keep_their_values(device: str, device_module: ModuleType) -> None:
     """Blocks are made on one stream, used on another and freed at once: `record_stream` keeps them apart."""
     rng = random.Random(0)
     streams = [torch.Stream(device) for _ in range(4)]

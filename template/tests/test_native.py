@@ -250,7 +250,7 @@ def test_the_second_gradient_of_bias_relu_is_right(library: Any, device: str) ->
 
 
 @pytest.mark.parametrize("shape", [(0, 3), (3, 0)])
-def test_bias_relu_gradient_without_elements(shape: tuple[int, int], library: Any, device: str) -> None:
+def test_bias_relu_without_elements_has_zero_gradients(shape: tuple[int, int], library: Any, device: str) -> None:
     x = torch.ones(shape, device=device, requires_grad=True)
     bias = torch.ones(shape[1], device=device, requires_grad=True)
     library.bias_relu(x, bias).sum().backward()

@@ -100,6 +100,17 @@ def test_a_generator_repeats_with_its_state(device: str) -> None:
     )
 
 
+def test_a_generator_belongs_to_the_device_that_it_is_created_for(
+    device: str, device_module: ModuleType, second_device: torch.device
+) -> None:
+    for index in (0, 1):
+        assert torch.Generator(f"{device}:{index}").device == torch.device(device, index)
+    with device_module.device(second_device):
+        generator = torch.Generator(device)
+    assert generator.device == second_device
+    assert torch.rand(3, device=second_device, generator=generator).device == second_device
+
+
 def test_generator_object_leaves_the_default_one_alone(device: str, device_module: ModuleType) -> None:
     before = device_module.get_rng_state()
     torch.empty(10, device=device).normal_(generator=torch.Generator(device))

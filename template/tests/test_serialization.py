@@ -53,7 +53,7 @@ def test_every_form_of_map_location_is_taken(saved_on: str, form: str, device: s
     assert torch.equal(back.cpu(), x)
 
 
-def test_map_location_to_another_device(device: str, second_device: torch.device) -> None:
+def test_map_location_loads_to_another_device(device: str, second_device: torch.device) -> None:
     x = torch.randn(4, device=device)
     assert through_a_file(x, map_location=str(second_device)).device == second_device
     assert through_a_file(x, map_location={f"{device}:0": str(second_device)}).device == second_device
@@ -144,7 +144,7 @@ def test_deepcopy_keeps_sharing(device: str) -> None:
     assert torch.equal(copy.copy(x).detach().cpu(), x.detach().cpu())
 
 
-def test_generator_state_in_a_checkpoint(device: str, device_module: ModuleType) -> None:
+def test_a_generator_state_in_a_checkpoint_repeats_the_numbers(device: str, device_module: ModuleType) -> None:
     saved = through_a_file({"rng": device_module.get_rng_state()})
     first = torch.randn(3, device=device).cpu()
     device_module.set_rng_state(saved["rng"])

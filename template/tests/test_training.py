@@ -176,7 +176,7 @@ def test_a_model_trained_on_the_device_works_on_the_cpu(device: str) -> None:
     torch.testing.assert_close(model.cpu()(pictures), expected, rtol=1e-4, atol=1e-5)
 
 
-def test_gradient_accumulation_and_frozen_layers(device: str) -> None:
+def test_accumulated_gradients_of_a_model_with_frozen_layers_are_the_cpus(device: str) -> None:
     torch.manual_seed(0)
     model, (inputs, targets) = ConvNet().eval(), images()
     frozen = list(model.layers[0].parameters())

@@ -65,7 +65,7 @@ class Programs:
     environment: Environment
 
     def run(self, library: str, *options: str, mode: dict[str, str] | None = None) -> None:
-        """Runs the programs of a library."""
+        """Run the programs of a library."""
         # The settings of this repository's tests, and their conftest.py, are not for these.
         apart = ("-c", SUITE / "pytest.ini", "--rootdir", SUITE, "--confcutdir", SUITE)
         command = [self.environment.python, "-m", "pytest", *apart, *options, SUITE / f"test_{library}.py"]
@@ -85,7 +85,7 @@ class Programs:
 
 
 def pip(environment: Environment, *arguments: str | Path) -> None:
-    """Runs pip. A package that is out of reach skips the tests, unless REQUIRE_PROGRAMS is set, as it is in CI."""
+    """Run pip. If a package is out of reach, skip the test, unless REQUIRE_PROGRAMS is set, as it is in CI."""
     command = [str(word) for word in (environment.python, *PIP, *arguments)]
     done = subprocess.run(
         command, env=environment.variables(), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False
@@ -116,7 +116,7 @@ def libraries() -> Environment:
 
 
 def fetch_sources(environment: Environment, name: str) -> None:
-    """Unpacks a source distribution, for the tests in it."""
+    """Unpack a source distribution, whose tests are run."""
     version = pinned()[name]
     if not (SOURCES / f"{name}-{version}").is_dir():
         shutil.rmtree(SOURCES, ignore_errors=True)
@@ -138,7 +138,7 @@ def programs(example: Example, libraries: Environment) -> Programs:
     return Programs(libraries)
 
 
-def test_requirements_are_pinned_and_leave_torch_alone() -> None:
+def test_requirements_are_pinned_and_omit_torch() -> None:
     versions = pinned()
     assert {"torch", "torch-openreg"}.isdisjoint(versions)
     assert all(re.fullmatch(r"\d[\w.]*", version) for version in versions.values()), versions
@@ -156,8 +156,8 @@ QUOTE = re.compile(r"^\| (?P<file>[\w/]+\.py):(?P<line>\d+) \| (?:`(?P<code>[^`]
 
 
 @pytest.mark.build
-def test_readme_quotes_the_libraries(libraries: Environment) -> None:
-    """What they refuse is looked up again when a version changes."""
+def test_the_readme_quotes_lines_of_the_installed_libraries(libraries: Environment) -> None:
+    """A new version of a library moves lines. The table must then be checked again."""
     quotes = list(QUOTE.finditer((HERE / "README.md").read_text(encoding="utf-8")))
     assert len(quotes) > 25
     for quote in quotes:
@@ -168,14 +168,14 @@ def test_readme_quotes_the_libraries(libraries: Environment) -> None:
 
 @pytest.mark.build
 @pytest.mark.parametrize("library", QUICK)
-def test_quick_programs(programs: Programs, library: str) -> None:
+def test_quick_programs_give_the_cpus_results(programs: Programs, library: str) -> None:
     programs.run(library, "-m", "not matrix")
 
 
 @pytest.mark.build
 @pytest.mark.matrix
 @pytest.mark.parametrize("library", LIBRARIES)
-def test_programs(programs: Programs, library: str) -> None:
+def test_all_programs_give_the_cpus_results(programs: Programs, library: str) -> None:
     if library == "timm":
         fetch_sources(programs.environment, library)
     programs.run(library)
@@ -185,6 +185,6 @@ def test_programs(programs: Programs, library: str) -> None:
 @pytest.mark.matrix
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("library", LIBRARIES)
-def test_programs_in_other_modes(programs: Programs, library: str, mode: str) -> None:
-    """The whole of transformers, which holds most kinds of operators; of the rest what is quick."""
+def test_programs_give_the_cpus_results_in_other_modes(programs: Programs, library: str, mode: str) -> None:
+    """All programs of transformers run, because they use most kinds of operators; of the others only the quick ones."""
     programs.run(library, *(() if library == "transformers" else ("-m", "not matrix")), mode=MODES[mode])

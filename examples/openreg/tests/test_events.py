@@ -101,8 +101,11 @@ def test_elapsed_time_needs_two_recorded_events_with_timing(device: str) -> None
 def test_event_stays_on_its_device(device: str, second_device: torch.device) -> None:
     event = torch.Event(device)
     event.record(torch.Stream(device))
-    with pytest.raises(RuntimeError, match="device"):
+    with pytest.raises(RuntimeError, match="an event of device 0 cannot be recorded on a stream of device 1"):
         event.record(torch.Stream(second_device))
+    event.synchronize()
+    assert event.device == torch.device(device, 0)
+    event.record(torch.Stream(device))
 
 
 @pytest.mark.needs("timing")

@@ -55,6 +55,21 @@ except torch.AcceleratorError as error:
     assert done.stdout.strip() == "True [2.0, 2.0, 2.0, 2.0]", done.stdout + done.stderr
 
 
+def test_events_of_pinned_memory_are_destroyed(run_python: RunPython) -> None:
+    """The device library refuses to destroy the first event, so the warning shows that the allocator tried to destroy it."""
+    code = """
+import torch
+x, pinned = torch.zeros(4, device=device), torch.ones(4).pin_memory()
+x.copy_(pinned, non_blocking=True)
+del pinned  # an event now says when the copy is done
+torch.accelerator.synchronize()
+print(torch.ones(4).pin_memory().sum().item(), x.sum().item())  # looks at the event
+"""
+    done = run_python(code, env={f"{PREFIX}FAIL": f"{c_prefix()}EventDestroy:1"})
+    assert done.stdout.split() == ["4.0", "4.0"], done.stderr
+    assert f"{c_prefix()}EventDestroy" in done.stderr
+
+
 def test_unknown_function_is_refused(run_python: RunPython) -> None:
     done = run_python("import torch; torch.ones(1, device=device)", env={f"{PREFIX}FAIL": "teleport:1"})
     assert done.returncode != 0

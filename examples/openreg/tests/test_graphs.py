@@ -521,7 +521,7 @@ def test_an_optimizer_that_counts_on_the_host_is_refused(kind: type[torch.optim.
 
 
 @pytest.mark.parametrize("how", ["capturable", "fused", "without a count"])
-def test_optimizer_steps_in_a_graph(how: str, device: str) -> None:
+def test_replayed_optimizer_steps_are_the_cpus(how: str, device: str) -> None:
     def optimizer(parameter: torch.Tensor, **kwargs: Any) -> torch.optim.Optimizer:
         if how == "without a count":
             return torch.optim.SGD([parameter], lr=0.1, momentum=0.5)

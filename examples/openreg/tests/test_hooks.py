@@ -155,17 +155,28 @@ def test_streams_have_a_native_handle(device: str) -> None:
     assert torch.accelerator.current_stream().native_handle not in handles
 
 
-def test_capability_names_dtypes_that_work(device: str) -> None:
-    dtypes = torch.accelerator.get_device_capability(device)["supported_dtypes"]
-    assert {torch.float32, torch.int64, torch.bool} <= dtypes
-    for dtype in dtypes & {torch.float32, torch.bfloat16, torch.int8, torch.float8_e5m2, torch.complex128}:
-        expected = torch.ones(3, dtype=dtype)
-        actual = torch.ones(3, dtype=dtype, device=device).cpu()
-        assert actual.dtype == dtype
-        assert torch.equal(actual.view(torch.uint8), expected.view(torch.uint8))
+DTYPES = {value for value in vars(torch).values() if isinstance(value, torch.dtype)}
+QUANTIZED = {torch.qint8, torch.quint8, torch.qint32, torch.quint4x2, torch.quint2x4}
 
 
-def test_memory_functions_of_the_accelerator(device: str) -> None:
+@pytest.mark.filterwarnings("ignore:ComplexHalf support is experimental")
+def test_capability_names_dtypes_that_work(device: str, device_module: ModuleType) -> None:
+    data = torch.arange(48, dtype=torch.uint8) % 2
+    for index in range(device_module.device_count()):
+        dtypes = torch.accelerator.get_device_capability(index)["supported_dtypes"]
+        assert {torch.float32, torch.int64, torch.bool} <= dtypes <= DTYPES
+        for dtype in dtypes - QUANTIZED:
+            there = data.view(dtype).to(f"{device}:{index}")
+            assert there.dtype == dtype
+            assert torch.equal(there.cpu().view(torch.uint8), data), dtype
+
+
+def test_a_missing_device_has_no_capability(device_module: ModuleType) -> None:
+    with pytest.raises(torch.AcceleratorError, match="out of range"):
+        torch.accelerator.get_device_capability(device_module.device_count())
+
+
+def test_memory_functions_of_the_accelerator_count_this_device(device: str) -> None:
     accelerator = torch.accelerator
     before = memory_in_use()
     x = torch.empty(1 << 20, dtype=torch.uint8, device=device)

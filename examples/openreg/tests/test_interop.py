@@ -241,7 +241,7 @@ def through_a_file(obj: object, **options: Any) -> Any:
 
 
 @pytest.mark.parametrize("form", ["str", "torch.device", "dict", "callable"])
-def test_map_location_to_a_missing_device(form: str, device: str, device_module: ModuleType) -> None:
+def test_map_location_to_a_missing_device_is_refused(form: str, device: str, device_module: ModuleType) -> None:
     missing = f"{device}:{device_module.device_count()}"
     where: Any = {
         "str": missing,

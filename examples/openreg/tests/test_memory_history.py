@@ -86,7 +86,7 @@ def test_frames_name_the_caller(device: str, device_module: ModuleType) -> None:
         assert frames[0]["line"] == bytes_on.__code__.co_firstlineno + 1
 
 
-def test_frames_of_all_languages(device: str, device_module: ModuleType) -> None:
+def test_stacks_hold_frames_of_all_languages(device: str, device_module: ModuleType) -> None:
     device_module.memory._record_memory_history(stacks="all", context="alloc")
     x = bytes_on(device, 30 * MiB)
     address = x.data_ptr()
@@ -138,7 +138,7 @@ def test_the_newest_actions_are_kept(device: str, device_module: ModuleType) -> 
     assert actions(device_module.memory._snapshot()) == ["snapshot"]
 
 
-def test_skipped_actions(device: str, device_module: ModuleType) -> None:
+def test_skipped_actions_are_not_recorded(device: str, device_module: ModuleType) -> None:
     device_module.memory._record_memory_history(skip_actions=["free_requested", "segment_alloc", "snapshot"])
     bytes_on(device, 30 * MiB)
     assert actions(device_module.memory._snapshot()) == ["alloc", "free_completed"]

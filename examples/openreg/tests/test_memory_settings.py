@@ -40,7 +40,9 @@ def passes(run_python: RunPython, code: str, settings: str | None = None) -> str
 
 
 @pytest.mark.usefixtures("fraction_is_reset")
-def test_memory_fraction(device: str, device_module: ModuleType, second_device: torch.device) -> None:
+def test_the_memory_fraction_limits_one_device(
+    device: str, device_module: ModuleType, second_device: torch.device
+) -> None:
     _, total = device_module.mem_get_info()
     assert device_module.get_per_process_memory_fraction() == 1
     device_module.set_per_process_memory_fraction(0.25)
@@ -71,7 +73,7 @@ def test_memory_fraction_is_checked(device_module: ModuleType) -> None:
 
 
 @pytest.mark.parametrize("by_environment", [True, False])
-def test_large_segment_size(by_environment: bool, run_python: RunPython) -> None:
+def test_large_segments_have_the_size_of_the_setting(by_environment: bool, run_python: RunPython) -> None:
     setting = "large_segment_size_mb:32"
     code = "" if by_environment else f"set_({setting!r})\n"
     code += """
@@ -83,7 +85,7 @@ assert stat("segment.all.current") == 1
     passes(run_python, code, setting if by_environment else None)
 
 
-def test_roundup(run_python: RunPython) -> None:
+def test_sizes_are_rounded_up_as_set(run_python: RunPython) -> None:
     code = """
 def allocated(size):
     x = of(size)
@@ -100,7 +102,7 @@ assert allocated(100 * MiB + 512) == 100 * MiB + 512
     passes(run_python, code, "roundup_power2_divisions:4")
 
 
-def test_max_split_size(run_python: RunPython) -> None:
+def test_larger_blocks_than_the_setting_are_not_split(run_python: RunPython) -> None:
     code = """
 address = of(100 * MiB).data_ptr()
 assert stat("oversize_allocations.allocated") == stat("oversize_segments.allocated") == 1
@@ -130,7 +132,7 @@ assert stat("num_device_free") == before + 1
     passes(run_python, code, "max_split_size_mb:64,max_non_split_rounding_mb:25")
 
 
-def test_garbage_collection(run_python: RunPython) -> None:
+def test_garbage_collection_frees_the_oldest_blocks(run_python: RunPython) -> None:
     code = """
 total = module.mem_get_info()[1]
 part = total // 16 // (2 * MiB) * 2 * MiB
@@ -151,7 +153,7 @@ assert [a in kept for a in addresses] == [False, True, True, False, True, True]
     passes(run_python, code, "garbage_collection_threshold:0.4")
 
 
-def test_garbage_collection_within_a_fraction(run_python: RunPython) -> None:
+def test_garbage_collection_begins_at_a_part_of_the_memory_fraction(run_python: RunPython) -> None:
     code = """
 total = module.mem_get_info()[1]
 module.set_per_process_memory_fraction(0.25)
@@ -183,7 +185,7 @@ for wrong in ("max_split_size_mb:1", "garbage_collection_threshold:1.5", "roundu
 
 @pytest.mark.needs("emulator")
 @pytest.mark.parametrize("policy", ["emulate", "cpu"])
-def test_a_device_smaller_than_a_segment(policy: str, run_python: RunPython) -> None:
+def test_a_device_smaller_than_a_segment_can_be_filled(policy: str, run_python: RunPython) -> None:
     code = """
 import torch
 module = torch.get_device_module(device)
@@ -215,7 +217,7 @@ assert torch.ones(200000, device=device).sum().item() == 200000  # room for this
     assert (done.returncode, done.stderr) == (0, ""), done.stderr
 
 
-def test_the_last_bytes_of_a_device(run_python: RunPython) -> None:
+def test_the_last_bytes_of_a_device_can_be_used(run_python: RunPython) -> None:
     code = """
 rest = of(module.mem_get_info()[0] - 2 * MiB)
 assert module.mem_get_info()[0] == 2 * MiB
@@ -242,7 +244,7 @@ assert module.memory_reserved() == 2 * MiB  # there is room for usual segments a
     passes(run_python, code)
 
 
-def test_a_fraction_smaller_than_a_segment(run_python: RunPython) -> None:
+def test_a_fraction_smaller_than_a_segment_can_be_used(run_python: RunPython) -> None:
     code = """
 module.set_per_process_memory_fraction(MiB / module.mem_get_info()[1])
 x = of(100_000)

@@ -115,7 +115,7 @@ def test_gradients_of_coo_tensors_are_those_of_the_cpu(device: str) -> None:
     check(gradients, device)
 
 
-def test_sparse_gradients_of_an_embedding(device: str) -> None:
+def test_an_embedding_with_sparse_gradients_trains_as_on_the_cpu(device: str) -> None:
     def train(where: str) -> Tensor:
         torch.manual_seed(0)
         embedding = torch.nn.Embedding(10, 4, sparse=True).to(where)

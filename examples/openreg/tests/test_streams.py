@@ -6,7 +6,7 @@ from types import ModuleType
 
 import pytest
 import torch
-from busy import needs_queues, occupy
+from busy import becomes_true, needs_queues, occupy
 
 
 def test_default_stream_is_current_and_not_a_new_one(device: str, device_module: ModuleType) -> None:
@@ -226,11 +226,8 @@ def test_query_is_truthful_while_work_runs(device: str) -> None:
         x = torch.arange(1000.0, device=device)
         occupy(stream)
         landing.copy_(x, non_blocking=True)
-    asked = 0
-    while not stream.query():
-        asked += 1
-        time.sleep(0.001)
-    assert asked > 0
+    assert not stream.query()
+    assert becomes_true(stream.query)
     assert torch.equal(landing, torch.arange(1000.0))
 
 
@@ -257,7 +254,7 @@ def test_default_stream_does_not_wait_for_others(device: str, device_module: Mod
     side.synchronize()
 
 
-def test_many_threads_on_one_stream(device: str) -> None:
+def test_threads_that_share_a_stream_lose_no_work(device: str) -> None:
     stream = torch.Stream(device)
     with stream:
         shared = torch.zeros(100, device=device)
@@ -285,13 +282,15 @@ def test_many_threads_on_one_stream(device: str) -> None:
         assert torch.equal(x.cpu(), torch.full((100,), -float(i + 1)))
 
 
-def test_external_stream_must_be_one(device: str, device_module: ModuleType) -> None:
+def test_a_handle_that_is_no_stream_is_refused(device: str, device_module: ModuleType) -> None:
     for nonsense in (0, 12345, 1 << 40):
         with pytest.raises((RuntimeError, ValueError), match="stream"):
             device_module.get_stream_from_external(nonsense, device)
 
 
-def test_external_stream_of_another_device(device: str, device_module: ModuleType, second_device: torch.device) -> None:
+def test_an_external_stream_of_another_device_is_refused(
+    device: str, device_module: ModuleType, second_device: torch.device
+) -> None:
     handle = torch.Stream(second_device).native_handle
     assert device_module.get_stream_from_external(handle, second_device).device == second_device
     with pytest.raises(ValueError, match="device"):

@@ -172,13 +172,13 @@ def nothing_stays(device_module: ModuleType) -> Iterator[None]:
 
 
 @pytest.mark.parametrize("seed", [0, 1000])
-def test_threads_streams_events_and_memory(seed: int, nothing_stays: None) -> None:
+def test_threads_with_streams_and_events_compute_right_values(seed: int, nothing_stays: None) -> None:
     workers = run_workers(seed)
     assert sum(worker.checked for worker in workers) > 100
     assert all(worker.rounds > 20 for worker in workers)
 
 
-def test_tensors_passed_between_threads(device: str, nothing_stays: None) -> None:
+def test_tensors_that_change_threads_keep_their_values(device: str, nothing_stays: None) -> None:
     """One thread allocates memory and another frees it while work on it is still queued."""
     import queue
 

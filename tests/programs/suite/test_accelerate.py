@@ -19,7 +19,7 @@ from .harness import DEVICE, on_both
 
 
 def forget() -> None:
-    """It keeps its device for the life of a process."""
+    """Reset accelerate, which otherwise keeps its device for the life of a process."""
     for state in (AcceleratorState, GradientState, PartialState):
         state._reset_state()
 
@@ -75,7 +75,9 @@ def loop(accelerator: Accelerator, checkpoint: Path | None = None) -> Any:
     ],
     ids=["plain", "accumulation", "bfloat16"],
 )
-def test_training(options: dict[str, Any], fresh: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_a_prepared_loop_trains_as_on_the_cpu(
+    options: dict[str, Any], fresh: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     def program(device: str) -> Any:
         forget()
         fresh.setenv("ACCELERATE_TORCH_DEVICE", device)
@@ -86,21 +88,21 @@ def test_training(options: dict[str, Any], fresh: pytest.MonkeyPatch, tmp_path: 
     on_both(program)
 
 
-def test_automatic_choice_is_not_the_device() -> None:
+def test_the_default_device_is_the_cpu() -> None:
     assert Accelerator().device.type == "cpu"
 
 
-def test_float16_is_refused(fresh: pytest.MonkeyPatch) -> None:
+def test_mixed_precision_of_float16_is_refused(fresh: pytest.MonkeyPatch) -> None:
     fresh.setenv("ACCELERATE_TORCH_DEVICE", DEVICE)
     with pytest.raises(ValueError, match="fp16 mixed precision requires a device in"):
         Accelerator(mixed_precision="fp16")
 
 
-def test_memory_of_the_device_is_not_seen() -> None:
+def test_the_memory_of_the_device_is_not_counted() -> None:
     assert set(get_max_memory()) == {"cpu"}
 
 
-def test_batches_of_any_structure_are_sent() -> None:
+def test_batches_of_any_structure_move_to_the_device() -> None:
     batch = {"x": torch.ones(2), "more": [torch.zeros(1), (torch.ones(1), "text")]}
     sent = send_to_device(batch, torch.device(DEVICE), non_blocking=True)
     assert sent["x"].device.type == sent["more"][0].device.type == sent["more"][1][0].device.type == DEVICE
@@ -109,8 +111,8 @@ def test_batches_of_any_structure_are_sent() -> None:
 
 @pytest.mark.matrix
 @pytest.mark.parametrize("how", ["dispatched", "offloaded", "from disk"])
-def test_big_models(how: str, tmp_path: Path) -> None:
-    """Parameters lie elsewhere, and come to the device as they are used."""
+def test_a_model_with_its_parameters_elsewhere_computes_on_the_device(how: str, tmp_path: Path) -> None:
+    """Parameters lie on another device, on the CPU or on disk. Hooks copy them when a layer needs them."""
     x = torch.randn(4, 6)
     net = model().eval()
     expected = net(x)
@@ -135,7 +137,7 @@ def load(folder: Path, place: Any) -> list[torch.nn.Parameter]:
 
 
 @pytest.mark.matrix
-def test_checkpoint_is_loaded_onto_the_device(tmp_path: Path) -> None:
+def test_a_checkpoint_is_loaded_by_the_index_of_the_device(tmp_path: Path) -> None:
     net = model()
     Accelerator().save_model(net, str(tmp_path))
     for one, two in zip(net.parameters(), load(tmp_path, 0), strict=True):
@@ -144,7 +146,7 @@ def test_checkpoint_is_loaded_onto_the_device(tmp_path: Path) -> None:
 
 
 @pytest.mark.matrix
-def test_checkpoint_is_not_loaded_onto_a_device_by_name(tmp_path: Path) -> None:
+def test_the_name_of_the_device_is_refused_for_a_checkpoint(tmp_path: Path) -> None:
     """safetensors does not know the name."""
     Accelerator().save_model(model(), str(tmp_path))
     with pytest.raises(SafetensorError, match="is invalid"):
@@ -152,8 +154,8 @@ def test_checkpoint_is_not_loaded_onto_a_device_by_name(tmp_path: Path) -> None:
 
 
 @pytest.mark.matrix
-def test_batch_size_shrinks_when_memory_is_short() -> None:
-    """The library looks for an out-of-memory error by its type, or by words of CUDA's message."""
+def test_the_batch_size_shrinks_when_memory_is_short() -> None:
+    """The library recognizes an out-of-memory error by its type, or by words of CUDA's message."""
     tried = []
 
     def run(size: int) -> int:

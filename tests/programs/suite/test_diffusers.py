@@ -143,7 +143,7 @@ SCHEDULERS = (
 
 @pytest.mark.matrix
 @pytest.mark.parametrize("name", NETWORKS)
-def test_network(name: str) -> None:
+def test_a_network_trains_as_on_the_cpu(name: str) -> None:
     make, inputs = NETWORKS[name]
 
     def program(device: str) -> Any:
@@ -156,7 +156,7 @@ def test_network(name: str) -> None:
 
 @pytest.mark.matrix
 @pytest.mark.parametrize("name", SCHEDULERS)
-def test_scheduler(name: str) -> None:
+def test_a_scheduler_gives_the_cpus_samples(name: str) -> None:
     """The noise is drawn by a generator of the device, which draws the CPU's numbers."""
 
     def program(device: str) -> Any:
@@ -216,8 +216,8 @@ def draw(pipe: Any, device: str, generator: torch.Generator) -> Any:
 
 @pytest.mark.matrix
 @pytest.mark.parametrize("where", ["the CPU", "the device"])
-def test_pipeline(where: str) -> None:
-    """With noise from a generator of the CPU, which diffusers moves over, and from one of the device."""
+def test_a_pipeline_draws_the_cpus_images(where: str) -> None:
+    """The noise is from a generator of the CPU, and diffusers copies it, or from a generator of the device."""
 
     def program(device: str) -> Any:
         pipe = latent_diffusion().to(device)
@@ -228,7 +228,7 @@ def test_pipeline(where: str) -> None:
 
 
 @pytest.mark.matrix
-def test_pipeline_saved_and_loaded(tmp_path: Path) -> None:
+def test_a_saved_pipeline_is_loaded_with_its_weights(tmp_path: Path) -> None:
     pipe = diffusers.DDPMPipeline(NETWORKS["UNet"][0](), diffusers.DDPMScheduler()).to(DEVICE)
     pipe.save_pretrained(tmp_path)
     other = diffusers.DDPMPipeline.from_pretrained(tmp_path).to(DEVICE)
@@ -238,7 +238,7 @@ def test_pipeline_saved_and_loaded(tmp_path: Path) -> None:
 
 
 @pytest.mark.matrix
-def test_offloading_of_models() -> None:
+def test_a_pipeline_with_offloaded_models_draws_the_cpus_images() -> None:
     """Each part is on the device while it runs, if the pipeline is told the device."""
     expected = draw(latent_diffusion(), "cpu", torch.Generator().manual_seed(3))
     pipe = latent_diffusion()
@@ -258,7 +258,7 @@ def test_offloading_of_models() -> None:
     assert {p.device.type for p in pipe.unet.parameters()} == {"cpu"}
 
 
-def test_exponential_average() -> None:
+def test_an_exponential_average_follows_the_parameters_as_on_the_cpu() -> None:
     def program(device: str) -> Any:
         seed()
         model = torch.nn.Linear(3, 3).to(device)
@@ -277,5 +277,5 @@ def test_exponential_average() -> None:
     on_both(program)
 
 
-def test_automatic_choice_is_the_device() -> None:
+def test_the_default_device_is_this_device() -> None:
     assert torch_utils.get_device() == DEVICE

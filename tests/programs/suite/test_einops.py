@@ -25,7 +25,7 @@ OPERATIONS = {
 
 
 @pytest.mark.parametrize("name", OPERATIONS)
-def test_operation(name: str) -> None:
+def test_an_operation_and_its_gradient_are_the_cpus(name: str) -> None:
     def program(device: str) -> Any:
         x = torch.randn(2, 3, 4, 8).to(device).requires_grad_()
         y = OPERATIONS[name](x)
@@ -35,7 +35,7 @@ def test_operation(name: str) -> None:
     on_both(program)
 
 
-def test_layers() -> None:
+def test_layers_train_as_on_the_cpu() -> None:
     def program(device: str) -> Any:
         model = torch.nn.Sequential(
             Rearrange("b c (h p) (w q) -> b (h w) (p q c)", p=2, q=2),

@@ -50,7 +50,7 @@ def data() -> tuple[torch.Tensor, torch.Tensor]:
 @pytest.mark.parametrize(
     "name", [pytest.param(name, marks=[] if name == "RBF" else pytest.mark.matrix) for name in KERNELS]
 )
-def test_exact(name: str) -> None:
+def test_an_exact_process_is_fitted_as_on_the_cpu(name: str) -> None:
     def program(device: str) -> Any:
         x, y = (part.to(device) for part in data())
         likelihood = gpytorch.likelihoods.GaussianLikelihood().double().to(device)
@@ -78,7 +78,7 @@ def test_exact(name: str) -> None:
 
 
 @pytest.mark.matrix
-def test_conjugate_gradients() -> None:
+def test_conjugate_gradients_give_the_cpus_loss_and_gradients() -> None:
     """Iterative solvers with a preconditioner, in place of Cholesky."""
 
     def program(device: str) -> Any:
@@ -100,7 +100,7 @@ def test_conjugate_gradients() -> None:
 
 
 @pytest.mark.matrix
-def test_variational() -> None:
+def test_a_variational_process_is_fitted_as_on_the_cpu() -> None:
     def program(device: str) -> Any:
         x, y = (part.to(device) for part in data())
         model = Variational(x[:8].clone()).double().to(device)

@@ -83,7 +83,7 @@ AUGMENTATIONS: dict[str, Callable[[], Any]] = {
 @pytest.mark.parametrize(
     "name", [pytest.param(n, marks=[] if n == "rotate" else pytest.mark.matrix) for n in OPERATIONS]
 )
-def test_operation(name: str) -> None:
+def test_an_operation_and_its_gradient_are_the_cpus(name: str) -> None:
     def program(device: str) -> Any:
         x = torch.rand(2, 3, 16, 16).to(device).requires_grad_(name not in NO_GRADIENT)
         out = OPERATIONS[name](x)
@@ -98,7 +98,7 @@ def test_operation(name: str) -> None:
 
 @pytest.mark.matrix
 @pytest.mark.parametrize("name", AUGMENTATIONS)
-def test_augmentation(name: str) -> None:
+def test_an_augmentation_gives_the_cpus_images(name: str) -> None:
     def program(device: str) -> Any:
         return AUGMENTATIONS[name]()(torch.rand(4, 3, 16, 16).to(device))
 
@@ -106,7 +106,7 @@ def test_augmentation(name: str) -> None:
 
 
 @pytest.mark.matrix
-def test_registration_by_gradient_descent() -> None:
+def test_registration_by_gradient_descent_finds_the_cpus_transform() -> None:
     """The transform between two images is found by an optimizer: kornia's own loop on the device."""
 
     def program(device: str) -> Any:

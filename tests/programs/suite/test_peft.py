@@ -59,7 +59,7 @@ def parameters(names: Any) -> list[Any]:
 
 
 @pytest.mark.parametrize("name", parameters(CONFIGS))
-def test_training(name: str) -> None:
+def test_an_adapter_trains_as_on_the_cpu(name: str) -> None:
     def program(device: str) -> Any:
         model = peft.get_peft_model(base(), CONFIGS[name]())
         ids = torch.randint(3, 61, (2, 10)).to(device)
@@ -69,7 +69,7 @@ def test_training(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", parameters(MERGED))
-def test_merging(name: str) -> None:
+def test_a_merged_adapter_gives_the_same_logits(name: str) -> None:
     def program(device: str) -> Any:
         model = peft.get_peft_model(base(), CONFIGS[name]()).to(device).eval()
         with torch.no_grad():
@@ -87,7 +87,7 @@ def test_merging(name: str) -> None:
 
 
 @pytest.mark.matrix
-def test_several_adapters() -> None:
+def test_each_of_several_adapters_gives_the_cpus_logits() -> None:
     def program(device: str) -> Any:
         model = peft.get_peft_model(base(), CONFIGS["LoRA"](), adapter_name="one").to(device).eval()
         model.add_adapter("two", CONFIGS["rsLoRA"]())
@@ -105,7 +105,7 @@ def test_several_adapters() -> None:
     on_both(program)
 
 
-def test_saved_and_loaded(tmp_path: Path) -> None:
+def test_a_saved_adapter_is_loaded_onto_the_device(tmp_path: Path) -> None:
     model = peft.get_peft_model(base(), CONFIGS["LoRA"]()).to(DEVICE)
     with torch.no_grad():
         for parameter in model.parameters():
@@ -122,6 +122,6 @@ def test_saved_and_loaded(tmp_path: Path) -> None:
         assert torch.equal(parameter, saved[name]), name
 
 
-def test_automatic_choice_is_not_the_device() -> None:
-    """It is where `PeftModel.from_pretrained` puts adapters that are not told a device; they follow the model then."""
+def test_the_default_device_is_the_cpu() -> None:
+    """`PeftModel.from_pretrained` without a device loads adapters to the CPU. They follow the model afterwards."""
     assert infer_device() == "cpu"

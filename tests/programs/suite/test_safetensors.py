@@ -53,19 +53,19 @@ def octets(tensor: torch.Tensor) -> torch.Tensor:
 
 @pytest.fixture
 def file(tmp_path: Path) -> Path:
-    """What the device has, saved."""
+    """A file with tensors that were saved from the device."""
     path = tmp_path / "values.safetensors"
     save_file({name: tensor.to(DEVICE) for name, tensor in values().items()}, path)
     return path
 
 
-def test_what_the_device_saves_the_cpu_loads(file: Path) -> None:
+def test_the_cpu_loads_what_the_device_saved(file: Path) -> None:
     same(load_file(file), "cpu")
 
 
 @pytest.mark.parametrize("index", [0, 1])
-def test_load_onto_the_device(file: Path, index: int) -> None:
-    """A number is the accelerator's index."""
+def test_tensors_are_loaded_onto_the_device_of_an_index(file: Path, index: int) -> None:
+    """The library takes a number as the index of the accelerator."""
     found = load_file(file, device=index)
     same(found, DEVICE)
     assert {tensor.get_device() for tensor in found.values()} == {index}
@@ -77,7 +77,7 @@ def test_the_name_of_the_device_is_refused(file: Path, device: str) -> None:
         load_file(file, device=device)
 
 
-def test_slices(file: Path) -> None:
+def test_a_slice_is_loaded_onto_the_device(file: Path) -> None:
     with safe_open(file, framework="pt", device=0) as opened:
         part = opened.get_slice("torch.float32")[1:, :3]
         whole = opened.get_tensor("torch.float32")
@@ -86,7 +86,7 @@ def test_slices(file: Path) -> None:
     assert torch.equal(whole.cpu(), values()["torch.float32"])
 
 
-def test_bytes() -> None:
+def test_the_saved_bytes_are_the_cpus() -> None:
     data = save({name: tensor.to(DEVICE) for name, tensor in values().items()})
     assert data == save(values())
     same(load(data), "cpu")
@@ -102,8 +102,8 @@ def test_shared_memory_is_refused_as_on_the_cpu(tmp_path: Path) -> None:
         save_file({"a": x.t()[:, 1:]}, tmp_path / "strided.safetensors")
 
 
-def test_model_with_tied_weights(tmp_path: Path) -> None:
-    """Which names are one tensor is found by looking at storages on the device."""
+def test_tied_weights_are_saved_once_and_stay_tied(tmp_path: Path) -> None:
+    """The library compares storages on the device to find names of one tensor."""
 
     class Tied(torch.nn.Module):  # type: ignore[misc]
         def __init__(self) -> None:

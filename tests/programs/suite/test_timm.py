@@ -88,7 +88,7 @@ def build(name: str) -> torch.nn.Module:
 @pytest.mark.parametrize(
     "name", [pytest.param(name, marks=[] if name in QUICK else pytest.mark.matrix) for name in SIZES]
 )
-def test_training(name: str) -> None:
+def test_a_model_trains_as_on_the_cpu(name: str) -> None:
     def program(device: str) -> Any:
         model = build(name)
         size = SIZES[name] or timm.get_pretrained_cfg_value(name, "input_size")[-1]
@@ -108,7 +108,7 @@ def test_training(name: str) -> None:
 
 @pytest.mark.filterwarnings("ignore:`torch.jit:DeprecationWarning")
 @pytest.mark.parametrize("name", QUICK)
-def test_script(name: str) -> None:
+def test_a_scripted_model_computes_as_on_the_cpu(name: str) -> None:
     def program(device: str) -> Any:
         model = torch.jit.script(timm.create_model(name, num_classes=7, scriptable=True).eval()).to(device)
         x = torch.randn(2, 3, 160, 160).to(device)
@@ -120,8 +120,8 @@ def test_script(name: str) -> None:
 
 @pytest.mark.matrix
 @pytest.mark.parametrize("part", OWN)
-def test_own_tests(part: str) -> None:
-    """They are in the source distribution, and read the device from the environment."""
+def test_timms_own_tests_pass_on_the_device(part: str) -> None:
+    """The tests are in the source distribution. They read the device from the environment."""
     sources = Path(os.environ.get("PROGRAMS_SOURCES", "")) / f"timm-{timm.__version__}"
     if not sources.is_dir():
         pytest.skip(f"timm's source distribution is not in {sources}: run this by way of test_programs.py")

@@ -82,7 +82,7 @@ def marked(names: dict[str, Layer], *quick: str) -> list[Any]:
 
 
 @pytest.mark.parametrize("name", marked(PLAIN | WITH_EDGES, "GCN", "GAT"))
-def test_convolution(name: str) -> None:
+def test_a_convolution_trains_as_on_the_cpu(name: str) -> None:
     def program(device: str) -> Any:
         model = (PLAIN | WITH_EDGES)[name]()
         data = graph()
@@ -104,7 +104,7 @@ def test_convolution(name: str) -> None:
 
 @pytest.mark.matrix
 @pytest.mark.parametrize("name", POOLS)
-def test_pooling(name: str) -> None:
+def test_a_pooling_and_its_gradient_are_the_cpus(name: str) -> None:
     def program(device: str) -> Any:
         batch = Batch.from_data_list([graph(7, 20), graph(9, 30)]).to(device)
         pool = POOLS[name]().to(device)
@@ -117,7 +117,7 @@ def test_pooling(name: str) -> None:
 
 @pytest.mark.matrix
 @pytest.mark.parametrize("name", READOUTS)
-def test_readout(name: str) -> None:
+def test_a_readout_and_its_gradient_are_the_cpus(name: str) -> None:
     def program(device: str) -> Any:
         batch = Batch.from_data_list([graph(7, 20), graph(9, 30)]).to(device)
         out = READOUTS[name]().to(device)(batch.x.requires_grad_(), batch.batch)
@@ -159,12 +159,12 @@ def translations(device: str) -> Any:
 
 @pytest.mark.matrix
 @pytest.mark.parametrize("program", [pooled, points, perceptron, autoencoder, translations])
-def test_model(program: Callable[[str], Any]) -> None:
-    """Without SchNet, DimeNet and Node2Vec: they need torch_cluster, compiled code that knows the CPU and CUDA only."""
+def test_a_model_trains_as_on_the_cpu(program: Callable[[str], Any]) -> None:
+    """SchNet, DimeNet and Node2Vec need torch_cluster, which has kernels for the CPU and CUDA only."""
     on_both(program)
 
 
-def test_several_kinds_of_nodes() -> None:
+def test_a_graph_with_several_kinds_of_nodes_trains_as_on_the_cpu() -> None:
     def program(device: str) -> Any:
         data = HeteroData()
         data["user"].x = torch.randn(6, 5)
@@ -181,8 +181,8 @@ def test_several_kinds_of_nodes() -> None:
     on_both(program)
 
 
-def test_lazy_layers_on_the_device() -> None:
-    """Parameters that get their size from the first batch are made on the device."""
+def test_lazy_layers_create_their_parameters_on_the_device() -> None:
+    """The first batch decides the size of the parameters, so the layer creates them during the first call."""
 
     def program(device: str) -> Any:
         data = graph().to(device)
@@ -196,7 +196,7 @@ def test_lazy_layers_on_the_device() -> None:
 
 
 @pytest.mark.matrix
-def test_utilities() -> None:
+def test_utilities_give_the_cpus_results() -> None:
     def program(device: str) -> Any:
         utils = geometric.utils
         data = graph().to(device)
@@ -222,7 +222,7 @@ def test_utilities() -> None:
 
 
 @pytest.mark.matrix
-def test_transforms() -> None:
+def test_transforms_give_the_cpus_graphs() -> None:
     def program(device: str) -> Any:
         t = geometric.transforms
         steps = [
@@ -239,7 +239,7 @@ def test_transforms() -> None:
     on_both(program)
 
 
-def test_loaders() -> None:
+def test_batches_of_a_loader_are_the_cpus() -> None:
     def program(device: str) -> Any:
         loader = DataLoader([graph(7, 20), graph(9, 30), graph(4, 5)], batch_size=2)
         return [batch.to(device).x for batch in loader]
@@ -247,11 +247,11 @@ def test_loaders() -> None:
     on_both(program)
 
 
-def test_prefetching_leaves_batches_where_they_are() -> None:
-    """For it, an accelerator is CUDA or XPU: another device that is asked for is ignored."""
+def test_prefetching_leaves_batches_on_the_cpu() -> None:
+    """The loader moves batches to CUDA and XPU only. It ignores any other device."""
     loader = PrefetchLoader(DataLoader([graph(7, 20)], batch_size=1), device=torch.device(DEVICE))
     assert next(iter(loader)).x.device.type == "cpu"
 
 
-def test_automatic_choice_is_not_the_device() -> None:
+def test_the_default_device_is_the_cpu() -> None:
     assert geometric.device("auto").type == "cpu"

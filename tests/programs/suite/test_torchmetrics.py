@@ -112,7 +112,7 @@ LOOSE = {"SDR": 1e-3}
 @pytest.mark.parametrize(
     "name", [pytest.param(name, marks=[] if name in QUICK else pytest.mark.matrix) for name in METRICS]
 )
-def test_metric(name: str) -> None:
+def test_a_metric_has_the_cpus_value(name: str) -> None:
     make, batch = METRICS[name]
 
     def program(device: str) -> Any:
@@ -137,8 +137,8 @@ def collection() -> MetricCollection:
     )
 
 
-def test_collection_keeps_its_state() -> None:
-    """Through forward, a move to the CPU and back, a state dict and a reset."""
+def test_a_collection_keeps_its_state() -> None:
+    """The state goes through forward, a state dict, a move to the CPU and back, and a reset."""
 
     def program(device: str) -> Any:
         metrics = collection().to(device)

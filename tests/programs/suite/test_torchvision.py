@@ -79,8 +79,8 @@ TRANSFORMS: dict[str, Any] = {
 }
 
 
-def test_the_operators_are_not_there() -> None:
-    """Then what the others test is Python. Where they load, the operators want tests of their own here."""
+def test_the_operators_in_cpp_do_not_load() -> None:
+    """The other tests therefore run Python code only. If the operators load, add tests for them here."""
     assert not torchvision.extension._has_ops()
     with pytest.raises(RuntimeError, match="Couldn't load custom C\\+\\+ ops"):
         torchvision.ops.nms(torch.ones(1, 4), torch.ones(1), 0.5)
@@ -89,7 +89,7 @@ def test_the_operators_are_not_there() -> None:
 @pytest.mark.parametrize(
     "name", [pytest.param(name, marks=[] if name in QUICK else pytest.mark.matrix) for name in MODELS]
 )
-def test_classification(name: str) -> None:
+def test_a_classifier_trains_as_on_the_cpu(name: str) -> None:
     size = MODELS[name]
 
     def program(device: str) -> Any:
@@ -106,7 +106,7 @@ def test_classification(name: str) -> None:
 
 @pytest.mark.matrix
 @pytest.mark.parametrize("name", OTHERS)
-def test_other_models(name: str) -> None:
+def test_a_model_of_another_kind_trains_as_on_the_cpu(name: str) -> None:
     build, data = OTHERS[name]
 
     def program(device: str) -> Any:
@@ -126,7 +126,7 @@ def test_other_models(name: str) -> None:
 
 @pytest.mark.matrix
 @pytest.mark.parametrize("name", TRANSFORMS)
-def test_transform(name: str) -> None:
+def test_a_transform_gives_the_cpus_images(name: str) -> None:
     def program(device: str) -> Any:
         x = torch.rand(2, 3, 16, 24).to(device)
         seed()
@@ -135,7 +135,7 @@ def test_transform(name: str) -> None:
     on_both(program)
 
 
-def test_operators_in_python() -> None:
+def test_operators_in_python_give_the_cpus_results() -> None:
     ops = torchvision.ops
 
     def program(device: str) -> Any:
@@ -165,14 +165,14 @@ def test_operators_in_python() -> None:
     on_both(program)
 
 
-def test_alignment_of_regions_asks_for_a_compiler_of_the_device() -> None:
-    """Without operators it is Python, which torchvision compiles. PyTorch's question whether that works says no."""
+def test_alignment_of_regions_needs_the_operators_in_cpp() -> None:
+    """The version in Python must be compiled, and PyTorch says that it cannot compile for this device."""
     boxes = torch.tensor([[0.0, 1.0, 1.0, 5.0, 5.0]], device=DEVICE)
     with pytest.raises(RuntimeError, match="Couldn't load custom C\\+\\+ ops"):
         torchvision.ops.roi_align(torch.ones(1, 3, 8, 8, device=DEVICE), boxes, (3, 3))
 
 
-def test_pictures() -> None:
+def test_drawn_pictures_are_the_cpus() -> None:
     def program(device: str) -> Any:
         grid = torchvision.utils.make_grid(torch.rand(5, 3, 8, 8).to(device), nrow=3, normalize=True)
         flow = torchvision.utils.flow_to_image(torch.randn(2, 8, 8).to(device))

@@ -647,7 +647,7 @@ CASES = {
 @pytest.mark.parametrize(
     "name", [pytest.param(name, marks=[] if case.quick else pytest.mark.matrix) for name, case in CASES.items()]
 )
-def test_training(name: str) -> None:
+def test_an_architecture_trains_as_on_the_cpu(name: str) -> None:
     case = CASES[name]
 
     def program(device: str) -> Any:
@@ -671,7 +671,7 @@ WAYS: dict[str, dict[str, Any]] = {
 
 
 def generations() -> list[Any]:
-    """Greedy ones of the quick models are quick."""
+    """Greedy generation by the quick models runs in `make test`, the rest only in the matrix."""
     return [
         pytest.param(name, how, id=f"{name}-{how}", marks=[] if case.quick and how == "greedy" else pytest.mark.matrix)
         for name, case in CASES.items()
@@ -681,7 +681,7 @@ def generations() -> list[Any]:
 
 
 @pytest.mark.parametrize(("name", "how"), generations())
-def test_generation(name: str, how: str) -> None:
+def test_an_architecture_generates_the_cpus_tokens(name: str, how: str) -> None:
     case = CASES[name]
 
     def program(device: str) -> Any:
@@ -696,8 +696,8 @@ def test_generation(name: str, how: str) -> None:
 
 @pytest.mark.parametrize("attention", ["eager", "sdpa"])
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
-def test_half_precision(dtype: torch.dtype, attention: str) -> None:
-    """The whole model in a type of 16 bits, whose rounding shows in some results."""
+def test_a_model_in_16_bits_computes_as_on_the_cpu(dtype: torch.dtype, attention: str) -> None:
+    """All parameters have 16 bits, so rounding differs in some results."""
 
     def program(device: str) -> Any:
         model = CASES["llama"].build().to(device, dtype)
@@ -710,7 +710,7 @@ def test_half_precision(dtype: torch.dtype, attention: str) -> None:
     on_both(program, rtol=3e-2, atol=3e-3)
 
 
-def test_autocast() -> None:
+def test_autocast_trains_as_on_the_cpu() -> None:
     def program(device: str) -> Any:
         model = CASES["bert"].build()
         batch = moved(padded(), device)
@@ -726,7 +726,7 @@ def test_autocast() -> None:
     on_both(program, rtol=2e-2, atol=2e-2)
 
 
-def test_gradient_checkpointing() -> None:
+def test_gradient_checkpointing_trains_as_on_the_cpu() -> None:
     """Dropout draws the same numbers when a layer is computed again."""
 
     def program(device: str) -> Any:
@@ -745,17 +745,17 @@ def cached(device: str, cache: str) -> Any:
     return model.generate(**prompt, max_new_tokens=6, do_sample=False, cache_implementation=cache, disable_compile=True)
 
 
-def test_generation_with_a_static_cache() -> None:
+def test_a_static_cache_generates_the_cpus_tokens() -> None:
     on_both(lambda device: cached(device, "static"))
 
 
-def test_offloaded_cache_is_for_cuda() -> None:
+def test_an_offloaded_cache_needs_cuda() -> None:
     with pytest.raises(AssertionError, match="Torch not compiled with CUDA enabled"):
         cached(DEVICE, "offloaded")
 
 
-def test_saved_and_loaded(tmp_path: Path) -> None:
-    """Onto the device directly, with weights that stay tied."""
+def test_a_saved_model_is_loaded_onto_the_device(tmp_path: Path) -> None:
+    """`device_map` loads the weights directly onto the device. Tied weights stay tied."""
     model = CASES["gpt2"].build().to(DEVICE)
     model.save_pretrained(tmp_path)
     loaded = transformers.GPT2LMHeadModel.from_pretrained(tmp_path, device_map=DEVICE)
@@ -775,7 +775,7 @@ def words() -> Any:
     return transformers.PreTrainedTokenizerFast(tokenizer_object=plain, pad_token="[PAD]", eos_token="[EOS]")
 
 
-def test_pipeline() -> None:
+def test_a_pipeline_generates_the_cpus_text() -> None:
     def run(device: str) -> Any:
         torch.manual_seed(0)
         model = CASES["gpt2"].build()
@@ -786,15 +786,15 @@ def test_pipeline() -> None:
     assert run(DEVICE) == run("cpu")
 
 
-def test_pipeline_takes_a_number_for_the_cpu() -> None:
-    """A number is the index of an accelerator that the library knows; of others it makes the CPU, without a word."""
+def test_a_pipeline_with_a_device_index_runs_on_the_cpu() -> None:
+    """The library takes a number as the index of an accelerator that it knows, and otherwise silently uses the CPU."""
     pipe = transformers.pipeline("text-generation", model=CASES["gpt2"].build(), tokenizer=words(), device=0)
     assert pipe.device.type == "cpu"
 
 
 @pytest.fixture
 def trainer_on(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Callable[..., Any]]:
-    """The library's own loop, whose device accelerate chooses, for the life of a process."""
+    """The library's own training loop. accelerate chooses its device, once in the life of a process."""
 
     def forget() -> None:
         for state in (AcceleratorState, GradientState, PartialState):
@@ -825,7 +825,7 @@ def trainer_on(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Call
     forget()
 
 
-def test_trainer(trainer_on: Callable[..., Any]) -> None:
+def test_the_trainer_trains_as_on_the_cpu(trainer_on: Callable[..., Any]) -> None:
     def program(device: str) -> Any:
         trainer = trainer_on(device)
         assert trainer.args.device.type == device
@@ -836,10 +836,10 @@ def test_trainer(trainer_on: Callable[..., Any]) -> None:
     on_both(program)
 
 
-def test_trainer_does_not_choose_the_device(trainer_on: Callable[..., Any]) -> None:
+def test_the_trainer_uses_the_cpu_by_default(trainer_on: Callable[..., Any]) -> None:
     assert trainer_on(None).args.device.type == "cpu"
 
 
-def test_trainer_refuses_bfloat16(trainer_on: Callable[..., Any]) -> None:
+def test_the_trainer_refuses_bfloat16(trainer_on: Callable[..., Any]) -> None:
     with pytest.raises(ValueError, match="doesn't support bf16/gpu"):
         trainer_on(DEVICE, bf16=True)
