@@ -16,7 +16,7 @@ from torch_backend.project import Project
 from .kernel import functions_of, kernel_source
 from .op_test import test_source
 from .operator_list import LIST, without
-from .registered import kernels
+from .registered import handed_on, kernels
 from .schemas import describe, python_with_schemas
 from .spelling import pascal, snake
 
@@ -90,6 +90,14 @@ def add_operators(project: Project, names: list[str], python: Path | None = None
         )
     python = python_with_schemas(project, python)
     names = list(dict.fromkeys(name.removeprefix("aten::") for name in names))
+    through = handed_on(project.root)
+    reached = [
+        f"aten::{name} reaches the device through the kernel in {through[op]}: change that kernel."
+        for name in names
+        if (op := name.replace(".", "_")) in through and name not in kernels(project.root)
+    ]
+    if reached:
+        raise UserError("\n".join([*reached, "Nothing was written."]))
     answers = describe(python, names)
     if refused := [answer["refused"] for answer in answers.values() if "refused" in answer]:
         raise UserError("\n".join([*refused, "Nothing was written."]), 2)

@@ -49,11 +49,19 @@ def parts_of(functions: list[NativeFunction]) -> list[str]:
     class Recorder(TorchDispatchMode):  # type: ignore[misc]
         def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
             is_view = any(a.alias_info is not None and not a.alias_info.is_write for a in func._schema.arguments)
-            name = func.name()
+            name, kwargs = func.name(), kwargs or {}
+            with self:  # what a composite operator calls comes here too
+                if name in own:
+                    return func.redispatch(cpu, *args, **kwargs)
+                composed = func.decompose(*args, **kwargs)
+            if composed is not NotImplemented:
+                return composed
             if not is_view and "empty" not in name and name not in parts:
                 parts.append(name)
-            return func(*args, **(kwargs or {}))
+            return func(*args, **kwargs)
 
+    own = {f"aten::{function.func.name}" for function in functions}
+    cpu = torch._C.DispatchKeySet(torch._C.DispatchKey.CPU)
     parts: list[str] = []
     for function in functions:
         for texts in _working(function):
@@ -61,8 +69,7 @@ def parts_of(functions: list[NativeFunction]) -> list[str]:
             with Recorder(), warnings.catch_warnings():
                 warnings.simplefilter("ignore")
                 _find(function)(*args, **kwargs)
-    own = {f"aten::{function.func.name}" for function in functions}
-    return [part for part in parts if part not in own]
+    return parts
 
 
 def _has_functional(functions: list[NativeFunction], function: NativeFunction) -> bool:

@@ -11,6 +11,7 @@ import torchgen
 from torchgen.gen import get_grouped_native_functions, parse_native_yaml
 from torchgen.model import DispatchKey, NativeFunction, NativeFunctionsGroup
 
+from .refusal import refusal
 from .samples import parts_of
 from .signature import describe_group, describe_plain
 
@@ -101,6 +102,7 @@ class Schemas:
         if not chosen:
             self._refuse(name, wanted or overloads)
         else:
+            chosen = self._framed(name, chosen)
             # Users also call the other overloads of the group, which would be slower if derived from the out overload.
             groups = [self._group(f) for f in chosen]
             chosen = [f for f in wanted if f in chosen or (self._group(f) is not None and self._group(f) in groups)]
@@ -122,6 +124,21 @@ class Schemas:
         near = dict.fromkeys(difflib.get_close_matches(name, [*self._families, *every], 5, 0.7))
         hint = f" Did you mean {', '.join(near)}?" if near else " Look it up in torch.ops.aten."
         raise RefusedError(f"PyTorch has no operator aten::{name}.{hint}")
+
+    def _framed(self, name: str, chosen: list[NativeFunction]) -> list[NativeFunction]:
+        """Returns the overloads that a kernel of the device can answer for.
+
+        Raises:
+            RefusedError: there is none.
+        """
+        reasons = {str(function.func.name): self._refusal(function) for function in chosen}
+        if all(reasons.values()):
+            raise RefusedError(f"aten::{name} {next(iter(reasons.values()))}")
+        return [function for function in chosen if not reasons[str(function.func.name)]]
+
+    def _refusal(self, function: NativeFunction) -> str | None:
+        overrideable = f"{function.func.name.name.base}_overrideable" in self._families
+        return refusal(function, on_cpu=self._on_cpu(function), overrideable=overrideable)
 
     def _group(self, function: NativeFunction) -> NativeFunctionsGroup | None:
         return self._group_of.get(str(function.func.name))
