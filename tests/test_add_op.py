@@ -298,8 +298,9 @@ def test_operators_that_a_kernel_could_not_answer_for_are_refused(fresh: Path) -
 def test_operators_that_another_kernel_hands_its_operands_on_to_are_refused(fresh: Path) -> None:
     before = read_project(fresh)
     attention = "_scaled_dot_product_flash_attention_for_cpu"
-    done = add_op(fresh, "convolution", attention)
-    assert done.exit_code == 1
+    done = add_op(fresh, "convolution", attention, "geluu")
+    assert done.exit_code == 2
+    assert "PyTorch has no operator aten::geluu" in done.output
     assert read_project(fresh) == before
     for name, file in (("convolution", "Convolution.cpp"), (attention, "Attention.cpp")):
         assert f"aten::{name} reaches the device through the kernel in csrc/aten/{file}: change that kernel." in done.output

@@ -26,14 +26,15 @@ def describe(python: Path, names: list[str]) -> dict[str, dict[str, Any]]:
     Raises:
         UserError: the process failed.
     """
-    outcome = _ask(python, *names)
-    if not outcome.crashed:
-        return _answers(python, outcome)
-    # Some CPU kernels crash with arguments that were made from a schema: these operators get no samples.
     answers: dict[str, dict[str, Any]] = {}
-    for name in names:
-        outcome = _ask(python, name)
-        answers |= _answers(python, _ask(python, NO_SAMPLES, name) if outcome.crashed else outcome)
+    left = list(names)
+    while left:
+        outcome = _ask(python, *left)
+        answers |= dict(outcome.items) if outcome.crashed else _answers(python, outcome)
+        left = [name for name in left if name not in answers]
+        if outcome.crashed and left:
+            # Some CPU kernels crash with arguments that were made from a schema: these operators get no samples.
+            answers |= _answers(python, _ask(python, NO_SAMPLES, left.pop(0)))
     return answers
 
 

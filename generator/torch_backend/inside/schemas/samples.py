@@ -124,17 +124,18 @@ def _arguments(
     arguments = function.func.arguments
     texts: list[str] = []
     next_shape, next_scalar = _Series(shapes), _Series(SCALARS[dtype])
+    of_result = "quint8" if "quantize" in function.root_name else dtype
 
     for argument in arguments.flat_positional:
         if argument.default is not None:
             break
-        text = _text(argument, argument.type, next_shape, next_scalar, integer, dtype)
+        text = _text(argument, argument.type, next_shape, next_scalar, integer, dtype, of_result)
         if text is None:
             return None
         texts.append(text)
     for argument in [*arguments.pre_tensor_options_kwarg_only, *arguments.post_tensor_options_kwarg_only]:
         if argument.default is None:
-            text = _text(argument, argument.type, next_shape, next_scalar, integer, dtype)
+            text = _text(argument, argument.type, next_shape, next_scalar, integer, dtype, of_result)
             if text is None:
                 return None
             texts.append(f"{argument.name}={text}")
@@ -154,14 +155,20 @@ class _Series:
 
 
 def _text(
-    argument: Argument, kind: Type, next_shape: _Series, next_scalar: _Series, integer: int, dtype: str
+    argument: Argument,
+    kind: Type,
+    next_shape: _Series,
+    next_scalar: _Series,
+    integer: int,
+    dtype: str,
+    of_result: str,
 ) -> str | None:
     if isinstance(kind, OptionalType):
         return "None"
     if isinstance(kind, ListType):
         if isinstance(kind.elem, OptionalType):
             return "[tensor(2, dtype=torch.int64)]"  # indices
-        one = _text(argument, kind.elem, next_shape, next_scalar, integer, dtype)
+        one = _text(argument, kind.elem, next_shape, next_scalar, integer, dtype, of_result)
         return None if one is None else f"[{', '.join([one] * (kind.size or 2))}]"
     if kind == BaseType(BaseTy.Tensor):
         chosen = "int64" if argument.name in INDICES else dtype
@@ -174,6 +181,6 @@ def _text(
         BaseType(BaseTy.int): str(integer),
         BaseType(BaseTy.SymInt): str(integer),
         BaseType(BaseTy.bool): "False",
-        BaseType(BaseTy.ScalarType): f"torch.{dtype}",
+        BaseType(BaseTy.ScalarType): f"torch.{of_result}",
     }
     return simple.get(kind)

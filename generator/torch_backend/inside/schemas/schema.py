@@ -73,6 +73,10 @@ class Schemas:
                 if isinstance(entry, NativeFunctionsGroup):
                     self._group_of[str(function.func.name)] = entry
 
+    def names(self) -> list[str]:
+        """Returns the names of all families."""
+        return sorted(self._families)
+
     def find(self, asked: str) -> Operator:
         """Returns the operator of a family such as ``gelu``, or of an overload such as ``add.Tensor``.
 
