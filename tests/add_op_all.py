@@ -1,4 +1,4 @@
-"""Puts a kernel of ``torch-backend add-op`` for every operator into one project, and runs the project's conformance tests.
+"""Puts a kernel of ``add-op`` for every operator into one project, and runs the project's conformance tests.
 
 ``python -m tests.add_op_all FOLDER`` takes an hour or more, of which the build is the longest part: it is no test of
 CI. Run it after changes of what add-op writes. FOLDER keeps the project, its environment, and ``refused.json``, which
@@ -22,8 +22,6 @@ from torch_backend.project import Project
 from torch_backend.render import render_tree, write_file
 from torch_backend.source import find_source
 
-GROUP = 40  # operators that are described and written at once
-
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -38,9 +36,17 @@ def main() -> int:
         write_kernels(root, options.operators or Schemas().names(), folder / "refused.json")
     refused: dict[str, str] = json.loads((folder / "refused.json").read_text(encoding="utf-8"))
     environment = build(root, folder / "venv", options.jobs)
-    written = len(re.findall(r"fallback::hostBody\(", "".join(p.read_text() for p in (root / "csrc/aten").rglob("*.cpp"))))
+    written = len(
+        re.findall(r"fallback::hostBody\(", "".join(p.read_text() for p in (root / "csrc/aten").rglob("*.cpp")))
+    )
     print(f"{written} overloads have a kernel that add-op wrote; {len(refused)} operators have none", flush=True)
-    command = ["tests/conformance/run.py", "--jobs", str(options.jobs), "--resume", *(["--", *options.pytest] if options.pytest else [])]
+    command = [
+        "tests/conformance/run.py",
+        "--jobs",
+        str(options.jobs),
+        "--resume",
+        *(["--", *options.pytest] if options.pytest else []),
+    ]
     try:
         environment.run(*command, cwd=root)
     except UserError as error:
@@ -58,11 +64,7 @@ def write_kernels(root: Path, names: list[str], refused: Path) -> None:
     text = re.sub(r"(?m)^set_source_files_properties\(\$\{kernels\} .*\n", "", lists.read_text(encoding="utf-8"))
     lists.write_text(text, encoding="utf-8")
     project = Project.find(root)
-    reasons: dict[str, str] = {}
-    for start in range(0, len(names), GROUP):
-        _, others = add_where_possible(project, names[start : start + GROUP], Path(sys.executable))
-        reasons |= others
-        print(f"{min(start + GROUP, len(names))} of {len(names)} operators", flush=True)
+    _, reasons = add_where_possible(project, names, Path(sys.executable), samples=False)
     refused.write_text(json.dumps(reasons, indent=1), encoding="utf-8")
 
 

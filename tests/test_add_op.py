@@ -186,7 +186,10 @@ def test_kernels_have_the_signatures_of_the_schemas(result: tuple[Path, Tree, st
     for line in SIGNATURES[file]:
         assert f"\n{line}\n" in text
     assert "PORTING: " in text
-    assert "// To make it native, write the device's code where PORTING says, then register `TORCH_FN(f)` below without" in text
+    assert (
+        "// To make it native, write the device's code where PORTING says, then register `TORCH_FN(f)` below without"
+        in text
+    )
     assert text.count("m.impl(") == text.count("fallback::hostBody(")
     assert "namespace very_long_vendor_name::native {" in text
     assert "openreg" not in text
@@ -303,7 +306,10 @@ def test_operators_that_another_kernel_hands_its_operands_on_to_are_refused(fres
     assert "PyTorch has no operator aten::geluu" in done.output
     assert read_project(fresh) == before
     for name, file in (("convolution", "Convolution.cpp"), (attention, "Attention.cpp")):
-        assert f"aten::{name} reaches the device through the kernel in csrc/aten/{file}: change that kernel." in done.output
+        assert (
+            f"aten::{name} reaches the device through the kernel in csrc/aten/{file}: change that kernel."
+            in done.output
+        )
     (fresh / "csrc/aten/Convolution.cpp").write_text("// the vendor's own\n")
     done = add_op(fresh, "convolution")
     assert done.exit_code == 2

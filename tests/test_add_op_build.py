@@ -32,7 +32,7 @@ OPERATORS = (
     "_foreach_add_",
 )
 
-# Each operator by the way users call it. Each call must reach a kernel that was added, and each such kernel has a host body.
+# Each operator by the way users call it. Each call must reach a kernel that was added, whose body runs on the host.
 CALLS = """
 import json, torch
 from torch.nn import functional as F
@@ -128,7 +128,13 @@ def test_added_operators_build_and_pass_their_tests(
     states = json.loads(capfd.readouterr().out)
     assert states.pop("aten::mul.Tensor") == "emulated"
     assert set(states.values()) == {"host body"}
-    assert {"aten::gelu", "aten::gelu_backward", "aten::sum.dim_IntList", "aten::topk", "aten::uniform_"} <= states.keys()
+    assert {
+        "aten::gelu",
+        "aten::gelu_backward",
+        "aten::sum.dim_IntList",
+        "aten::topk",
+        "aten::uniform_",
+    } <= states.keys()
     assert {"aten::_foreach_add_.Scalar", "aten::full", "aten::arange.start_out"} <= states.keys()
     environment.run("-c", OTHER_DTYPES, cwd=folder)
     environment.run("-c", CAPTURE, cwd=folder)

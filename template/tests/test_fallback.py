@@ -12,7 +12,7 @@ import pytest
 import torch
 from abilities import EMULATE, has
 from compare import check_same
-from conftest import PACKAGE, RunPython, memory_in_use
+from conftest import PACKAGE, Define, RunPython, memory_in_use
 from torch import Tensor, nn
 from without_kernel import BINARY, UNARY, Operator, left_over, state, without_kernel
 
@@ -41,6 +41,8 @@ def binary() -> Operator:
     """A binary operator without a native kernel."""
     return without_kernel(BINARY)[0]
 
+
+POLICIES = pytest.mark.parametrize("policy", [EMULATE, "cpu"])
 
 # Values
 
@@ -368,6 +370,21 @@ def test_operators_without_a_cpu_kernel_are_refused(operators: ModuleType, devic
     library._destroy()
 
 
+@POLICIES
+def test_a_tensor_on_another_device_is_refused(
+    policy: str, operators: ModuleType, device: str, second_device: torch.device, define: Define
+) -> None:
+    """A CPU kernel that is told to make its result on the host would make it on the device, and the host would read that."""
+    like = define("like(Tensor x, Device? device) -> Tensor", lambda x, device: torch.zeros_like(x, device=device))
+    x = torch.ones(2, device=device)
+    with operators.fallback_policy(policy):
+        assert like(x, None).device == like(x, x.device).device == x.device
+        with pytest.raises(NotImplementedError, match="cannot make a tensor on device cpu"):
+            like(x, torch.device("cpu"))
+        with pytest.raises(RuntimeError, match="two devices"):
+            like(x, second_device)
+
+
 def test_operators_can_be_defined_anew(operators: ModuleType, device: str) -> None:
     def define(schema: str, kernel: Callable[..., Any]) -> Any:
         library = torch.library.Library("fallback_tests", "FRAGMENT")
@@ -440,8 +457,6 @@ def test_emulation_is_refused_where_the_host_cannot_reach_device_memory(
 
 
 # What a call writes
-
-POLICIES = pytest.mark.parametrize("policy", [EMULATE, "cpu"])
 
 
 @POLICIES

@@ -177,14 +177,15 @@ def test_the_policy_error_refuses_a_host_body(
 
 
 def test_the_first_call_of_a_host_body_warns(
-    doubled: Callable[[], torch.Tensor], device_module: ModuleType
+    doubled: Callable[[], torch.Tensor], device_module: ModuleType, capfd: pytest.CaptureFixture[str]
 ) -> None:
+    """Outside PyTorch's own bindings, warnings of C++ go to the standard error output."""
     operators = device_module.operators
     with operators.fallback_policy(operators.get_fallback_policy(), warn=True):
-        with pytest.warns(UserWarning, match=rf"{re.escape(DOUBLED)} still runs on the host.*kernels\.cpp:") as caught:
-            for _ in range(3):
-                doubled()
-    assert len([warning for warning in caught if DOUBLED in str(warning.message)]) == 1
+        for _ in range(3):
+            doubled()
+    told = re.findall(rf"{re.escape(DOUBLED)} still runs on the host.*kernels\.cpp:\d+", capfd.readouterr().err)
+    assert len(told) == 1
 
 
 def test_operands_of_another_kind_are_refused(device: str, axpy: Any) -> None:

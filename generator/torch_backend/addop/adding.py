@@ -101,22 +101,26 @@ def add_operators(project: Project, names: list[str], python: Path | None = None
 
 
 def add_where_possible(
-    project: Project, names: list[str], python: Path | None = None
+    project: Project, names: list[str], python: Path | None = None, *, samples: bool = True
 ) -> tuple[list[Added], dict[str, str]]:
-    """Does the same for the operators that can have a kernel, and returns the reason for each of the others."""
-    plan, python = _plan(project, names, python)
+    """Does the same for the operators that can have a kernel, and returns the reason for each of the others.
+
+    Args:
+        samples: whether the tests get samples that are made from the schemas, which takes a second for each operator.
+    """
+    plan, python = _plan(project, names, python, samples=samples)
     _write(project, plan, python)
     return plan.added, plan.refused | plan.existing
 
 
-def _plan(project: Project, names: list[str], python: Path | None) -> tuple[_Plan, Path]:
+def _plan(project: Project, names: list[str], python: Path | None, *, samples: bool = True) -> tuple[_Plan, Path]:
     if missing := [path.as_posix() for path in NEEDED if not (project.root / path).is_file()]:
         raise UserError(
             f"{project.root} has no {', '.join(missing)}: update it to the present template (torch-backend update)."
         )
     python = python_with_schemas(project, python)
     names = list(dict.fromkeys(name.removeprefix("aten::") for name in names))
-    answers = describe(python, names) | _reached(project, names)
+    answers = describe(python, names, samples=samples) | _reached(project, names)
     plan = _Plan()
     present = kernels(project.root)
     for name in names:

@@ -27,8 +27,8 @@ def add_op_command(operators: tuple[str, ...], folder: Path, python: Path | None
     """Add a kernel and a test for each OPERATOR to a project, and remove it from the list of emulated operators.
 
     An OPERATOR is a whole family, such as gelu or sum, or one overload with its in-place and out variants, such as
-    add.Tensor. The kernel has the right signatures and computes correct values with PyTorch's CPU kernel. Until you write
-    the device's code, list-ops calls the operator a host body. PORTING marks the place for that code. No file is
+    add.Tensor. The kernel has the right signatures and computes correct values with PyTorch's CPU kernel. Until you
+    write the device's code, list-ops calls the operator a host body. PORTING marks the place for that code. No file is
     overwritten. If a step fails, nothing is written.
     """
     project = Project.find(folder)

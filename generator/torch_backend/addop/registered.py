@@ -29,7 +29,7 @@ def kernels(root: Path) -> dict[str, str]:
 
 
 def handed_on(root: Path) -> dict[str, str]:
-    """Returns the operators that the kernels of other operators hand their operands on to, and the paths of these kernels.
+    """Returns the operators that other operators' kernels hand their operands on to, and the paths of these kernels.
 
     Operators have their names in ``at::_ops``, such as ``convolution`` or ``add_Tensor``.
     """

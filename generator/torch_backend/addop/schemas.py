@@ -20,8 +20,8 @@ def python_with_schemas(project: Project, chosen: Path | None) -> Path:
     return require_python(project, chosen, ["torchgen", "yaml"], "Operators are looked up in", "pyyaml")
 
 
-def describe(python: Path, names: list[str]) -> dict[str, dict[str, Any]]:
-    """Returns the report of ``inside/schemas`` for each name.
+def describe(python: Path, names: list[str], *, samples: bool = True) -> dict[str, dict[str, Any]]:
+    """Returns the report of ``inside/schemas`` for each name, with or without samples made from the schemas.
 
     Raises:
         UserError: the process failed.
@@ -29,7 +29,7 @@ def describe(python: Path, names: list[str]) -> dict[str, dict[str, Any]]:
     answers: dict[str, dict[str, Any]] = {}
     left = list(names)
     while left:
-        outcome = _ask(python, *left)
+        outcome = _ask(python, *([] if samples else [NO_SAMPLES]), *left)
         answers |= dict(outcome.items) if outcome.crashed else _answers(python, outcome)
         left = [name for name in left if name not in answers]
         if outcome.crashed and left:

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from torchgen.model import BaseTy, NativeFunction
 
-from .samples import parts_of
+PartsOf = Callable[[list[NativeFunction]], list[str]]
 
 # Words in the names of operators that PyTorch calls for tensors of the CPU alone.
 CPU_ONLY = {"cpu", "mkldnn", "nnpack"}
 
 
-def refusal(function: NativeFunction, *, on_cpu: bool, overrideable: bool) -> str | None:
+def refusal(function: NativeFunction, parts_of: PartsOf, *, on_cpu: bool, overrideable: bool) -> str | None:
     """Returns why an overload gets no kernel, and what to do instead, as the end of a sentence; None if it gets one.
 
     Args:
+        parts_of: returns the operators that composite operators call.
         on_cpu: whether the CPU has a kernel of its own for it.
         overrideable: whether PyTorch has an operator for out-of-tree devices to take its place.
     """
@@ -36,8 +39,8 @@ def refusal(function: NativeFunction, *, on_cpu: bool, overrideable: bool) -> st
         return "takes no tensor and no `device`, so PyTorch never calls a kernel of a device for it."
     if tensors and names_device:
         reason = (
-            "takes a `device` beside a tensor, so the host may own the tensor or the result, and a kernel of this device "
-            "cannot answer for the host. It needs no kernel"
+            "takes a `device` beside a tensor, so the host may own the tensor or the result, and a kernel of this "
+            "device cannot answer for the host. It needs no kernel"
         )
     elif not (on_cpu or _gives_tensors(function)):
         reason = "returns no tensor, and needs no kernel"

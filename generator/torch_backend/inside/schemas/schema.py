@@ -11,7 +11,7 @@ import torchgen
 from torchgen.gen import get_grouped_native_functions, parse_native_yaml
 from torchgen.model import DispatchKey, NativeFunction, NativeFunctionsGroup
 
-from .refusal import refusal
+from .refusal import PartsOf, refusal
 from .samples import parts_of
 from .signature import describe_group, describe_plain
 
@@ -60,7 +60,9 @@ class Operator:
 class Schemas:
     """All operators of the installed torch."""
 
-    def __init__(self) -> None:
+    def __init__(self, parts_of: PartsOf = parts_of) -> None:
+        """``parts_of`` calls composite operators on the CPU. Some of these calls end the process."""
+        self._parts_of = parts_of
         folder = Path(torchgen.__file__).parent / "packaged" / "ATen" / "native"
         parsed = parse_native_yaml(str(folder / "native_functions.yaml"), str(folder / "tags.yaml"))
         self._cpu = parsed.backend_indices[DispatchKey.CPU]
@@ -142,7 +144,7 @@ class Schemas:
 
     def _refusal(self, function: NativeFunction) -> str | None:
         overrideable = f"{function.func.name.name.base}_overrideable" in self._families
-        return refusal(function, on_cpu=self._on_cpu(function), overrideable=overrideable)
+        return refusal(function, self._parts_of, on_cpu=self._on_cpu(function), overrideable=overrideable)
 
     def _group(self, function: NativeFunction) -> NativeFunctionsGroup | None:
         return self._group_of.get(str(function.func.name))
@@ -187,7 +189,7 @@ class Schemas:
                 f"aten::{name} has no CPU kernel to use as a reference: it belongs to another device or to another "
                 "layout of tensors. Write it by hand, with csrc/aten/native/BiasRelu.cpp as a model."
             )
-        parts = parts_of(implicit)
+        parts = self._parts_of(implicit)
         advice = f"port these operators: {', '.join(parts)}" if parts else "port the operators that it calls"
         raise RefusedError(
             f"aten::{name} needs no kernel, because PyTorch computes it from other operators on every device; {advice}."
