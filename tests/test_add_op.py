@@ -138,7 +138,7 @@ SIGNATURES = {
         "  return inPlace<Gelu>(self, approximate);",
         "at::Tensor& geluOut(const at::Tensor& self, c10::string_view approximate, at::Tensor& out) {",
         "  return outVariant<Gelu>(out, self, approximate);",
-        '  m.impl("gelu_", TORCH_FN(geluInPlace));',
+        '  m.impl("gelu_", fallback::hostBody("gelu_", TORCH_FN(geluInPlace)));',
     ],
     "GeluBackward.cpp": ["  return outVariant<GeluBackward>(grad_input, grad_output, self, approximate);"],
     "Relu.cpp": [
@@ -150,7 +150,7 @@ SIGNATURES = {
         "struct SumDimIntList : at::meta::structured_sum_dim_IntList {",
         "at::Tensor sumDimIntList(const at::Tensor& self, at::OptionalIntArrayRef dim, bool keepdim, "
         "std::optional<at::ScalarType> dtype) {",
-        '  m.impl("sum.IntList_out", TORCH_FN(sumIntListOut));',
+        '  m.impl("sum.IntList_out", fallback::hostBody("sum.IntList_out", TORCH_FN(sumIntListOut)));',
     ],
     "Arange.cpp": [
         "at::Tensor& arangeStartOut(const at::Scalar& start, const at::Scalar& end, const at::Scalar& step, "
@@ -186,6 +186,11 @@ def test_kernels_have_the_signatures_of_the_schemas(result: tuple[Path, Tree, st
     for line in SIGNATURES[file]:
         assert f"\n{line}\n" in text
     assert "PORTING: " in text
+    assert (
+        "// To make it native, write the device's code where PORTING says, then register `TORCH_FN(f)` below without"
+        in text
+    )
+    assert text.count("m.impl(") == text.count("fallback::hostBody(")
     assert "namespace very_long_vendor_name::native {" in text
     assert "openreg" not in text
 
@@ -219,7 +224,7 @@ def test_written_tests_are_python_with_the_expected_functions(result: tuple[Path
     for name in ("gelu", "gelu_backward", "relu", "sum", "amax", "arange", "full", "add_tensor", "topk", "eye"):
         text = (project / f"tests/test_{name}.py").read_text()
         functions = {node.name for node in ast.parse(text).body if isinstance(node, ast.FunctionDef)}
-        assert "test_the_kernel_is_the_devices_own" in functions
+        assert "test_the_kernel_is_in_its_file" in functions
         assert "test_samples" in functions
         assert "find(" in text
     assert "test_gradients" in (project / "tests/test_gelu_backward.py").read_text()
@@ -246,6 +251,7 @@ def test_the_next_commands_are_printed(result: tuple[Path, Tree, str]) -> None:
     assert f"  cd {project}\n" in output
     assert "-m pip install --no-build-isolation --no-deps --editable ." in output
     assert "-m pytest tests/test_gelu.py tests/test_gelu_backward.py" in output
+    assert "Until then the operator runs on the host, and list-ops calls it a host body." in output
 
 
 def test_a_refusal_names_every_reason_and_writes_nothing(fresh: Path) -> None:
@@ -266,6 +272,48 @@ def test_a_refusal_names_every_reason_and_writes_nothing(fresh: Path) -> None:
     assert "aten::sum.out needs no kernel, because PyTorch computes it with aten::sum: add that one." in done.output
     assert "torchvision::nms is not one of PyTorch's own operators" in done.output
     assert "Traceback" not in done.output
+
+
+# Kernels that would be wrong if they computed with the CPU's, or that PyTorch never calls.
+UNSAFE = {
+    "_to_copy": "copies between devices, so the host may own an operand: PyTorch computes it with aten::_copy_from",
+    "copy_": "copies between devices",
+    "_foreach_copy_": "copies between devices",
+    "is_pinned": "takes a `device` beside a tensor, so the host may own the tensor or the result",
+    "zeros_like": "It needs no kernel: PyTorch computes it from aten::zero_.",
+    "allclose": "returns no tensor, and needs no kernel: PyTorch computes it from aten::eq.Tensor",
+    "is_coalesced": "returns no tensor, and needs no kernel.",
+    "_assert_scalar": "takes no tensor and no `device`",
+    "mkldnn_convolution": "is for tensors of the CPU alone",
+}
+
+
+def test_operators_that_a_kernel_could_not_answer_for_are_refused(fresh: Path) -> None:
+    before = read_project(fresh)
+    done = add_op(fresh, "gelu", *UNSAFE)
+    assert done.exit_code == 2
+    assert read_project(fresh) == before
+    for name, reason in UNSAFE.items():
+        (line,) = [line for line in done.output.splitlines() if line.startswith(f"aten::{name} ")]
+        assert reason in line
+
+
+def test_operators_that_another_kernel_hands_its_operands_on_to_are_refused(fresh: Path) -> None:
+    before = read_project(fresh)
+    attention = "_scaled_dot_product_flash_attention_for_cpu"
+    done = add_op(fresh, "convolution", attention, "geluu")
+    assert done.exit_code == 2
+    assert "PyTorch has no operator aten::geluu" in done.output
+    assert read_project(fresh) == before
+    for name, file in (("convolution", "Convolution.cpp"), (attention, "Attention.cpp")):
+        assert (
+            f"aten::{name} reaches the device through the kernel in csrc/aten/{file}: change that kernel."
+            in done.output
+        )
+    (fresh / "csrc/aten/Convolution.cpp").write_text("// the vendor's own\n")
+    done = add_op(fresh, "convolution")
+    assert done.exit_code == 2
+    assert "PyTorch computes it with aten::convolution_overrideable on this device" in done.output
 
 
 def test_existing_kernels_are_refused(fresh: Path) -> None:

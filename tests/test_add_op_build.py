@@ -32,7 +32,7 @@ OPERATORS = (
     "_foreach_add_",
 )
 
-# Each operator by the way users call it; none of it may be left to the fallback.
+# Each operator by the way users call it. Each call must reach a kernel that was added, whose body runs on the host.
 CALLS = """
 import json, torch
 from torch.nn import functional as F
@@ -49,9 +49,43 @@ with torch.no_grad():
     assert y._version == 1 and y[0, 0].item() == 2
     torch.full((2,), 1.5, device=device)
     torch.arange(3, device=device)
-with operators.fallback_policy("error"):
-    F.gelu(x).sum(0).backward(grad)
-print(json.dumps(list(operators.fallback_counts())))
+F.gelu(x).sum(0).backward(grad)
+assert operators.usage()["aten::gelu"]["first_call"] == [
+    {"argument": "self", "dtype": torch.float32, "shape": (3, 4)}
+]
+told = operators.coverage()
+print(json.dumps({name: told[name]["state"] for name in operators.fallback_counts()}))
+operators.set_operator_policy("aten::gelu", "error")
+try:
+    F.gelu(x)
+except NotImplementedError as error:
+    assert "aten::gelu still runs on the host, because its kernel in csrc/aten/native/Gelu.cpp:" in str(error), error
+else:
+    raise AssertionError("the policy `error` did not refuse aten::gelu")
+"""
+
+# An out tensor of another dtype than the result: the kernel computes in the dtype of the result, as on the CPU.
+OTHER_DTYPES = """
+import torch
+device = torch.accelerator.current_accelerator().type
+yes, both = torch.tensor([True, True]), torch.tensor([False, True])
+for dtype in (torch.bool, torch.int64, torch.float16):
+    out = torch.zeros(2, dtype=dtype, device=device)
+    assert torch.add(both.to(device), yes.to(device), alpha=True, out=out) is out
+    assert torch.equal(out.cpu(), torch.add(both, yes, alpha=True, out=torch.zeros(2, dtype=dtype))), out
+x = torch.tensor([1.5, 2.5], device=device)
+assert torch.add(x, x, out=torch.empty(0, dtype=torch.float64, device=device)).tolist() == [3, 5]
+pairs = torch.zeros(4, dtype=torch.float64, device=device)
+torch.add(x, x, out=pairs[::2])
+assert pairs.tolist() == [3, 0, 5, 0], pairs
+for out in (torch.zeros(2, dtype=torch.int64, device=device), torch.zeros(2, dtype=torch.float64)):
+    try:
+        torch.add(x, x, out=out)
+    except RuntimeError as error:
+        wanted = "can't be cast to the desired output type" if out.dtype == torch.int64 else "device"
+        assert wanted in str(error), error
+    else:
+        raise AssertionError(f"{out.dtype} on {out.device} was accepted")
 """
 
 # A graph with kernels that have no code of the device's own yet.
@@ -91,5 +125,16 @@ def test_added_operators_build_and_pass_their_tests(
     environment.run("-m", "pytest", "-q", "tests/test_operator_list.py", "tests/test_docs.py", cwd=project)
     capfd.readouterr()
     environment.run("-c", CALLS, cwd=folder)
-    assert json.loads(capfd.readouterr().out) == ["aten::mul.Tensor"]
+    states = json.loads(capfd.readouterr().out)
+    assert states.pop("aten::mul.Tensor") == "emulated"
+    assert set(states.values()) == {"host body"}
+    assert {
+        "aten::gelu",
+        "aten::gelu_backward",
+        "aten::sum.dim_IntList",
+        "aten::topk",
+        "aten::uniform_",
+    } <= states.keys()
+    assert {"aten::_foreach_add_.Scalar", "aten::full", "aten::arange.start_out"} <= states.keys()
+    environment.run("-c", OTHER_DTYPES, cwd=folder)
     environment.run("-c", CAPTURE, cwd=folder)

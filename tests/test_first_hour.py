@@ -31,7 +31,7 @@ MILESTONES = (
     "torch-backend add-op gelu",
     "pip install --no-build-isolation --editable .",
     "pytest tests/test_gelu.py",
-    "torch-backend coverage 'gelu*' --state native",
+    "torch-backend coverage 'gelu*' --state 'host body'",
     "git add --all && git commit",
     "git -C ../torch-backend pull",
     "pip install ../torch-backend",

@@ -22,7 +22,7 @@ SAYS_IT_ITSELF = """\
 import types
 import torch
 rows = {"aten::add.Tensor": "native", "aten::add.out": "emulated", "aten::add_.Tensor": "native", "aten::_addmm": "cpu",
-        "aten::gelu": "composite", "aten::_cslt_compress": "none"}
+        "aten::gelu": "composite", "aten::_cslt_compress": "none", "aten::topk": "host body"}
 operators = types.SimpleNamespace(coverage=lambda: {n: {"state": s, "reason": f"because {s}"} for n, s in rows.items()})
 torch.openreg = types.SimpleNamespace(operators=operators)
 """
@@ -76,8 +76,9 @@ def test_the_states_are_those_of_the_package(environment: Environment, described
         ["aten::add.out", "emulated"],
         ["aten::add_.Tensor", "native"],
         ["aten::gelu", "composite"],
+        ["aten::topk", "host", "body"],
     ]
-    assert result.stderr == "6 of 6 overloads\n"
+    assert result.stderr == "7 of 7 overloads\n"
 
 
 def test_pattern_and_states_select_operators(environment: Environment, described: Path) -> None:
@@ -89,18 +90,23 @@ def test_pattern_and_states_select_operators(environment: Environment, described
         "aten::add.Tensor": {"state": "native", "reason": "because native"},
         "aten::add_.Tensor": {"state": "native", "reason": "because native"},
     }
-    assert told["counts"] == {"native": 2, "emulated": 0, "cpu": 1, "composite": 0, "none": 0}
+    assert told["counts"] == {"native": 2, "host body": 0, "emulated": 0, "cpu": 1, "composite": 0, "none": 0}
 
 
 def test_verbose_output_has_reasons(environment: Environment, described: Path) -> None:
     assert list_ops(environment, "gelu", "-v").stdout == "aten::gelu  composite because composite\n"
 
 
+def test_host_bodies_can_be_listed(environment: Environment, described: Path) -> None:
+    assert list_ops(environment, "--state", "host body", "-v").stdout == "aten::topk  host body because host body\n"
+
+
 def test_coverage_is_another_name_of_the_command(environment: Environment, described: Path) -> None:
     result = list_ops(environment, "--summary", command="coverage")
     lines = result.stdout.splitlines()
-    assert lines[0] == f"6 overloads of torch {FIRST} on openreg, from torch.openreg.operators.coverage():"
+    assert lines[0] == f"7 overloads of torch {FIRST} on openreg, from torch.openreg.operators.coverage():"
     assert lines[1].split(maxsplit=2) == ["2", "native", "the device's own kernel"]
+    assert lines[2].split(maxsplit=3)[:3] == ["1", "host", "body"]
 
 
 @pytest.mark.parametrize(
@@ -120,7 +126,7 @@ def test_without_a_match_the_exit_code_is_1(
 def test_an_unknown_state_is_refused(environment: Environment) -> None:
     result = list_ops(environment, "--state", "fast")
     assert result.exit_code == 2
-    assert "'native', 'emulated', 'cpu', 'composite', 'none'" in result.stderr
+    assert "'native', 'host body', 'emulated', 'cpu', 'composite', 'none'" in result.stderr
 
 
 def test_a_package_that_is_not_installed_is_named(environment: Environment, site: Path) -> None:

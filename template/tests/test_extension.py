@@ -1,9 +1,12 @@
 """A C++ extension that is built with CMake against the installed package has kernels for the device."""
 
 import importlib
+import json
 import os
+import re
 import shutil
 import subprocess
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -105,6 +108,84 @@ def test_kernel_runs_where_its_operands_are(second_device: torch.device, axpy: A
     out = axpy(x.to(second_device), y.to(second_device).t(), -1)
     assert out.device == second_device
     torch.testing.assert_close(out.cpu(), y.t() - x)
+
+
+# A host body: a kernel of the project's own that still computes on the host.
+
+DOUBLED = "extension::doubled.out"
+
+
+@pytest.fixture
+def doubled(axpy: Any, device: str, device_module: ModuleType) -> Iterator[Callable[[], torch.Tensor]]:
+    """Call the operator of the extension that has a host body, after its counts are reset."""
+    x = torch.arange(3.0).to(device)
+    out = torch.empty_like(x)
+    device_module.operators.reset_fallback_counts()
+    yield lambda: torch.ops.extension.doubled.out(x, out=out)
+    device_module.operators.set_operator_policy(DOUBLED, None)
+    device_module.operators.reset_fallback_counts()
+
+
+def told_of(device_module: ModuleType, name: str) -> tuple[str, str]:
+    """Return the state and the reason in the report, which also holds operators of other libraries that ran."""
+    rows = json.loads(device_module.operators.report("json"))["operators"]
+    return next((row["state"], row["reason"]) for row in rows if row["name"] == name)
+
+
+def test_a_host_body_is_a_state_of_its_own(doubled: Callable[[], torch.Tensor], device_module: ModuleType) -> None:
+    for policy in (device_module.operators.get_fallback_policy(), "cpu"):
+        with device_module.operators.fallback_policy(policy):
+            assert doubled().tolist() == [0, 2, 4]
+            state, reason = told_of(device_module, DOUBLED)
+            assert state == "host body"
+            assert re.fullmatch(r"registered at kernels\.cpp:\d+, with a body that runs on the host", reason)
+    assert f"  host body  {device_module.operators.STATES['host body']}" in device_module.operators.report()
+    with device_module.operators.fallback_policy("error"):
+        assert told_of(device_module, DOUBLED) == ("none", f"{reason}; the policy is 'error'")
+
+
+def test_calls_of_a_host_body_are_counted_and_timed(
+    doubled: Callable[[], torch.Tensor], device_module: ModuleType
+) -> None:
+    for _ in range(100):
+        doubled()
+    assert device_module.operators.fallback_counts()[DOUBLED] == 100
+    used = device_module.operators.usage()[DOUBLED]
+    assert (used["calls"], used["dtypes"]) == (100, [torch.float32])
+    assert 16 <= used["timed_calls"] <= 100
+    assert used["seconds"] > 0
+    assert [(tensor["argument"], tensor["shape"]) for tensor in used["first_call"]] == [("x", (3,)), ("out", (3,))]
+
+
+@pytest.mark.parametrize("own", [False, True], ids=["of the process", "of the operator"])
+def test_the_policy_error_refuses_a_host_body(
+    own: bool, doubled: Callable[[], torch.Tensor], device_module: ModuleType
+) -> None:
+    operators = device_module.operators
+    doubled()
+    if own:
+        operators.set_operator_policy(DOUBLED, "error")
+    with operators.fallback_policy(operators.get_fallback_policy() if own else "error"):
+        with pytest.raises(NotImplementedError) as caught:
+            doubled()
+        if own:
+            assert told_of(device_module, DOUBLED)[1].endswith("; its own policy is 'error'")
+    for part in (DOUBLED, "still runs on the host", "kernels.cpp:", "Write the launch there"):
+        assert part in str(caught.value)
+    used = operators.usage()[DOUBLED]
+    assert (used["calls"], used["timed_calls"]) == (2, 1)
+
+
+def test_the_first_call_of_a_host_body_warns(
+    doubled: Callable[[], torch.Tensor], device_module: ModuleType, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """Outside PyTorch's own bindings, warnings of C++ go to the standard error output."""
+    operators = device_module.operators
+    with operators.fallback_policy(operators.get_fallback_policy(), warn=True):
+        for _ in range(3):
+            doubled()
+    told = re.findall(rf"{re.escape(DOUBLED)} still runs on the host.*kernels\.cpp:\d+", capfd.readouterr().err)
+    assert len(told) == 1
 
 
 def test_operands_of_another_kind_are_refused(device: str, axpy: Any) -> None:

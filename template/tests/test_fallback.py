@@ -12,9 +12,9 @@ import pytest
 import torch
 from abilities import EMULATE, has
 from compare import check_same
-from conftest import PACKAGE, RunPython, memory_in_use
+from conftest import PACKAGE, Define, RunPython, memory_in_use
 from torch import Tensor, nn
-from without_kernel import BINARY, UNARY, Operator, left_over, without_kernel
+from without_kernel import BINARY, UNARY, Operator, left_over, state, without_kernel
 
 VARIABLE = f"{PACKAGE.upper()}_FALLBACK"
 # What holds where nobody has chosen a policy.
@@ -41,6 +41,8 @@ def binary() -> Operator:
     """A binary operator without a native kernel."""
     return without_kernel(BINARY)[0]
 
+
+POLICIES = pytest.mark.parametrize("policy", [EMULATE, "cpu"])
 
 # Values
 
@@ -180,11 +182,22 @@ def test_error_leaves_the_devices_own_operators_alone(operators: ModuleType, dev
         x.copy_(torch.tensor([[-1.0, 2, -3], [4, -5, 6]]))
         y = x.t()[1:].clone()
         assert x[1, 2].item() == 6
-        assert torch.equal(x.abs().cpu(), x.cpu().abs())
-        assert torch.equal(nn.functional.leaky_relu(x).cpu(), nn.functional.leaky_relu(x.cpu()))
         assert torch.equal(y.zero_().cpu(), torch.zeros(2, 2))
         assert x.to(torch.device(device, 0)) is x
         assert x.resize_(1, 2).shape == (1, 2)
+    assert operators.fallback_counts() == {}
+
+
+@pytest.mark.needs("emulation")
+def test_error_leaves_functions_of_the_host_alone_where_the_device_runs_them(
+    operators: ModuleType, device: str
+) -> None:
+    x = torch.tensor([[-1.0, 2, -3], [4, -5, 6]])
+    there = x.to(device)
+    with operators.fallback_policy("error"):
+        for name, call in (("aten::abs", torch.abs), ("aten::leaky_relu", nn.functional.leaky_relu)):
+            if state(name) == "native":
+                assert torch.equal(call(there).cpu(), call(x))
     assert operators.fallback_counts() == {}
 
 
@@ -296,7 +309,7 @@ def test_calls_are_counted_by_operator(operators: ModuleType, device: str, binar
         binary(x, x)
     often(x)
     often(x)
-    x.view(4).abs().zero_()
+    x.view(4).zero_()
     expected = {binary.name: 3, often.name: 2, once.name: 1}
     assert operators.fallback_counts() == expected
     assert list(operators.fallback_counts()) == list(expected)
@@ -355,6 +368,21 @@ def test_operators_without_a_cpu_kernel_are_refused(operators: ModuleType, devic
     with pytest.raises(NotImplementedError, match=r"fallback_tests::nowhere.*csrc/aten/native"):
         torch.ops.fallback_tests.nowhere(torch.ones(2, device=device))
     library._destroy()
+
+
+@POLICIES
+def test_a_tensor_on_another_device_is_refused(
+    policy: str, operators: ModuleType, device: str, second_device: torch.device, define: Define
+) -> None:
+    """A CPU kernel that is told to make its result on the host would make it on the device, and the host would read that."""
+    like = define("like(Tensor x, Device? device) -> Tensor", lambda x, device: torch.zeros_like(x, device=device))
+    x = torch.ones(2, device=device)
+    with operators.fallback_policy(policy):
+        assert like(x, None).device == like(x, x.device).device == x.device
+        with pytest.raises(NotImplementedError, match="cannot make a tensor on device cpu"):
+            like(x, torch.device("cpu"))
+        with pytest.raises(RuntimeError, match="two devices"):
+            like(x, second_device)
 
 
 def test_operators_can_be_defined_anew(operators: ModuleType, device: str) -> None:
@@ -429,8 +457,6 @@ def test_emulation_is_refused_where_the_host_cannot_reach_device_memory(
 
 
 # What a call writes
-
-POLICIES = pytest.mark.parametrize("policy", [EMULATE, "cpu"])
 
 
 @POLICIES

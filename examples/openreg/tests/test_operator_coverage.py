@@ -7,8 +7,10 @@ from typing import Any
 
 import pytest
 import torch
+from conftest import PROJECT
 from test_operator_list import ALL
 from torch import Tensor
+from without_kernel import COUNTED
 
 pytestmark = pytest.mark.needs("emulation")  # operators are said to be emulated, and are
 
@@ -73,10 +75,21 @@ EXAMPLES = [
 @pytest.mark.parametrize(("name", "state", "reason"), EXAMPLES, ids=[name for name, *_ in EXAMPLES])
 def test_examples_have_their_state_and_reason(name: str, state: str, reason: str, operators: ModuleType) -> None:
     told = operators.coverage()[name]
-    if state in ("emulated", "cpu") and told["state"] in ("native", "composite"):
+    if state in ("emulated", "cpu") and told["state"] in ("native", "host body", "composite"):
         pytest.skip(f"the device has a kernel for {name} by now")
     assert told["state"] == state
     assert re.fullmatch(reason, told["reason"])
+
+
+MARK = re.compile(r'\.impl\(\s*"([\w.]+)",\s*fallback::host(?:Body|Function)\(\s*"(?:\w+::)?([\w.]+)"')
+
+
+def test_each_mark_of_a_host_body_names_its_operator() -> None:
+    """The mark counts the calls under the name that it is given."""
+    sources = [path.read_text(encoding="utf-8") for path in (PROJECT / "csrc").rglob("*.cpp")]
+    marks = [names for text in sources for names in MARK.findall(text)]
+    assert len(marks) == sum(len(re.findall(r"fallback::host(?:Body|Function)\(", text)) for text in sources)
+    assert [(registered, named) for registered, named in marks if registered != named] == []
 
 
 CALLS: list[tuple[str, Callable[[Tensor], Any]]] = [
@@ -104,8 +117,8 @@ def test_calls_run_as_coverage_says(
     operators.reset_fallback_counts()
     call(x)
     told = states(operators)
-    assert (name in operators.fallback_counts()) == (told[name] in ("emulated", "cpu"))
-    assert all(told[counted] in ("emulated", "cpu") for counted in operators.fallback_counts())
+    assert (name in operators.fallback_counts()) == (told[name] in COUNTED)
+    assert all(told[counted] in COUNTED for counted in operators.fallback_counts())
 
 
 @pytest.mark.parametrize(("policy", "state"), [("cpu", "cpu"), ("error", "none")])
@@ -113,7 +126,9 @@ def test_the_policy_changes_the_state_of_emulated_operators(policy: str, state: 
     emulated = states(operators)
     with operators.fallback_policy(policy):
         changed = states(operators)
-    assert changed == {name: state if before == "emulated" else before for name, before in emulated.items()}
+    of_host_bodies = "none" if policy == "error" else "host body"
+    others = {"emulated": state, "host body": of_host_bodies}
+    assert changed == {name: others.get(before, before) for name, before in emulated.items()}
     assert "emulated" in emulated.values()
 
 
@@ -123,7 +138,7 @@ def test_the_policy_of_one_operator_changes_its_state(
     name: str, policy: str, state: str, operators: ModuleType
 ) -> None:
     before = states(operators)
-    if before[name] == "native":
+    if before[name] in ("native", "host body"):
         pytest.skip(f"the device has a kernel for {name} by now")
     assert operators.get_operator_policy(name) is None
     operators.set_operator_policy(name, policy)

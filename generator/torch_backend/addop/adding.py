@@ -16,7 +16,7 @@ from torch_backend.project import Project
 from .kernel import functions_of, kernel_source
 from .op_test import test_source
 from .operator_list import LIST, without
-from .registered import kernels
+from .registered import handed_on, kernels
 from .schemas import describe, python_with_schemas
 from .spelling import pascal, snake
 
@@ -64,10 +64,19 @@ class Added:
 
 @dataclass
 class _Plan:
-    """Files to write; none of them is on disk yet."""
+    """Files to write, none of which is on disk yet, and the operators that get none.
+
+    Attributes:
+        refused: why an operator cannot have a kernel, by its name.
+        existing: why an operator with a kernel or with files gets no other one, by its name.
+        schemas: the overloads that get a kernel.
+    """
 
     new: dict[Path, str] = field(default_factory=dict)
     added: list[Added] = field(default_factory=list)
+    refused: dict[str, str] = field(default_factory=dict)
+    existing: dict[str, str] = field(default_factory=dict)
+    schemas: set[str] = field(default_factory=set)
 
 
 def add_operators(project: Project, names: list[str], python: Path | None = None) -> tuple[list[Added], Path]:
@@ -84,54 +93,90 @@ def add_operators(project: Project, names: list[str], python: Path | None = None
         UserError: an operator is unknown, needs no kernel or has one, or a file exists or cannot be written.
             Nothing is written then.
     """
+    plan, python = _plan(project, names, python)
+    if problems := [*plan.refused.values(), *plan.existing.values()]:
+        raise UserError("\n".join([*dict.fromkeys(problems), "Nothing was written."]), 2 if plan.refused else 1)
+    _write(project, plan, python)
+    return plan.added, python
+
+
+def add_where_possible(
+    project: Project, names: list[str], python: Path | None = None, *, samples: bool = True
+) -> tuple[list[Added], dict[str, str]]:
+    """Does the same for the operators that can have a kernel, and returns the reason for each of the others.
+
+    Args:
+        samples: whether the tests get samples that are made from the schemas, which takes a second for each operator.
+    """
+    plan, python = _plan(project, names, python, samples=samples)
+    _write(project, plan, python)
+    return plan.added, plan.refused | plan.existing
+
+
+def _plan(project: Project, names: list[str], python: Path | None, *, samples: bool = True) -> tuple[_Plan, Path]:
     if missing := [path.as_posix() for path in NEEDED if not (project.root / path).is_file()]:
         raise UserError(
             f"{project.root} has no {', '.join(missing)}: update it to the present template (torch-backend update)."
         )
     python = python_with_schemas(project, python)
     names = list(dict.fromkeys(name.removeprefix("aten::") for name in names))
-    answers = describe(python, names)
-    if refused := [answer["refused"] for answer in answers.values() if "refused" in answer]:
-        raise UserError("\n".join([*refused, "Nothing was written."]), 2)
-    operators = [answers[name]["operator"] for name in names]
-    plan = _plan(project, operators)
-    schemas = {function["schema"] for operator in operators for function in functions_of(operator)}
-    _write(project, plan.new, without(project, schemas), python)
-    return plan.added, python
-
-
-def _plan(project: Project, operators: list[dict[str, Any]]) -> _Plan:
+    answers = describe(python, names, samples=samples) | _reached(project, names)
     plan = _Plan()
-    problems: list[str] = []
     present = kernels(project.root)
-    for operator in operators:
-        name = operator["name"]
-        kernel = NATIVE / f"{pascal(name)}.cpp"
-        test = Path("tests") / f"test_{snake(name)}.py"
-        schemas = [function["schema"] for function in functions_of(operator)]
-        for schema in schemas:
-            if schema in present:
-                problems.append(f"aten::{schema} already has a kernel, in {present[schema]}: change that kernel.")
-            present[schema] = kernel.as_posix()
-        for path in (kernel, test):
-            if (project.root / path).exists() or path in plan.new:
-                problems.append(f"{path.as_posix()} already exists: move it away or add the operator by hand.")
-        plan.new[kernel] = kernel_source(project, operator)
-        plan.new[test] = test_source(operator, kernel.name)
-        opinfos = [opinfo["name"] for opinfo in operator["opinfos"]]
-        samples = len(operator["samples"])
-        left, unserved = operator["left"], operator["unserved"]
-        plan.added.append(Added(name, schemas, left, unserved, kernel, test, opinfos, samples))
+    for name in names:
+        if "refused" in answers[name]:
+            plan.refused[name] = answers[name]["refused"]
+        else:
+            _add(plan, project, answers[name]["operator"], present)
+    return plan, python
+
+
+def _reached(project: Project, names: list[str]) -> dict[str, dict[str, Any]]:
+    """Returns refusals of the operators that kernels of other operators hand their operands on to."""
+    present, through = kernels(project.root), handed_on(project.root)
+    files = {name: through.get(name.replace(".", "_")) for name in names if name not in present}
+    return {
+        name: {"refused": f"aten::{name} reaches the device through the kernel in {file}: change that kernel."}
+        for name, file in files.items()
+        if file is not None
+    }
+
+
+def _add(plan: _Plan, project: Project, operator: dict[str, Any], present: dict[str, str]) -> None:
+    """Plans the files of an operator, or the reason why it has none. ``present`` has the overloads with a kernel."""
+    name = operator["name"]
+    kernel = NATIVE / f"{pascal(name)}.cpp"
+    test = Path("tests") / f"test_{snake(name)}.py"
+    schemas = [function["schema"] for function in functions_of(operator)]
+    problems = [
+        f"aten::{schema} already has a kernel, in {present[schema]}: change that kernel."
+        for schema in schemas
+        if schema in present
+    ]
+    problems += [
+        f"{path.as_posix()} already exists: move it away or add the operator by hand."
+        for path in (kernel, test)
+        if (project.root / path).exists() or path in plan.new
+    ]
     if problems:
-        raise UserError("\n".join([*dict.fromkeys(problems), "Nothing was written."]))
-    return plan
+        plan.existing[name] = "\n".join(problems)
+        return
+    present |= dict.fromkeys(schemas, kernel.as_posix())
+    plan.schemas |= set(schemas)
+    plan.new[kernel] = kernel_source(project, operator)
+    plan.new[test] = test_source(operator, kernel.name)
+    opinfos = [opinfo["name"] for opinfo in operator["opinfos"]]
+    samples = len(operator["samples"])
+    left, unserved = operator["left"], operator["unserved"]
+    plan.added.append(Added(name, schemas, left, unserved, kernel, test, opinfos, samples))
 
 
-def _write(project: Project, new: dict[Path, str], listed: str, python: Path) -> None:
+def _write(project: Project, plan: _Plan, python: Path) -> None:
     """Writes new files, the list, and the porting page; undoes everything if one step fails."""
+    listed = without(project, plan.schemas)
     with ExitStack() as undo:
         try:
-            for path, text in new.items():
+            for path, text in plan.new.items():
                 with (project.root / path).open("x", encoding="utf-8", newline="\n") as file:
                     undo.callback((project.root / path).unlink)
                     file.write(text)

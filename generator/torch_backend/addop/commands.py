@@ -27,8 +27,9 @@ def add_op_command(operators: tuple[str, ...], folder: Path, python: Path | None
     """Add a kernel and a test for each OPERATOR to a project, and remove it from the list of emulated operators.
 
     An OPERATOR is a whole family, such as gelu or sum, or one overload with its in-place and out variants, such as
-    add.Tensor. The kernel has the right signatures and computes correct values with PyTorch's CPU kernel. PORTING marks
-    the place for the device's code. No file is overwritten. If a step fails, nothing is written.
+    add.Tensor. The kernel has the right signatures and computes correct values with PyTorch's CPU kernel. Until you
+    write the device's code, list-ops calls the operator a host body. PORTING marks the place for that code. No file is
+    overwritten. If a step fails, nothing is written.
     """
     project = Project.find(folder)
     added, interpreter = add_operators(project, list(operators), python)
@@ -52,4 +53,7 @@ def add_op_command(operators: tuple[str, ...], folder: Path, python: Path | None
     click.echo(f"Next:\n\n  cd {project.root}")
     for step in steps:
         click.echo(f"  {shlex.join(step)}")
-    click.echo("\nThen write the device's code where the new file says PORTING.")
+    click.echo(
+        "\nThen write the device's code where the new file says PORTING, and register it without fallback::hostBody.\n"
+        "Until then the operator runs on the host, and list-ops calls it a host body."
+    )

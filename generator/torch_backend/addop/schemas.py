@@ -20,20 +20,21 @@ def python_with_schemas(project: Project, chosen: Path | None) -> Path:
     return require_python(project, chosen, ["torchgen", "yaml"], "Operators are looked up in", "pyyaml")
 
 
-def describe(python: Path, names: list[str]) -> dict[str, dict[str, Any]]:
-    """Returns the report of ``inside/schemas`` for each name.
+def describe(python: Path, names: list[str], *, samples: bool = True) -> dict[str, dict[str, Any]]:
+    """Returns the report of ``inside/schemas`` for each name, with or without samples made from the schemas.
 
     Raises:
         UserError: the process failed.
     """
-    outcome = _ask(python, *names)
-    if not outcome.crashed:
-        return _answers(python, outcome)
-    # Some CPU kernels crash with arguments that were made from a schema: these operators get no samples.
     answers: dict[str, dict[str, Any]] = {}
-    for name in names:
-        outcome = _ask(python, name)
-        answers |= _answers(python, _ask(python, NO_SAMPLES, name) if outcome.crashed else outcome)
+    left = list(names)
+    while left:
+        outcome = _ask(python, *([] if samples else [NO_SAMPLES]), *left)
+        answers |= dict(outcome.items) if outcome.crashed else _answers(python, outcome)
+        left = [name for name in left if name not in answers]
+        if outcome.crashed and left:
+            # Some CPU kernels crash with arguments that were made from a schema: these operators get no samples.
+            answers |= _answers(python, _ask(python, NO_SAMPLES, left.pop(0)))
     return answers
 
 

@@ -135,7 +135,7 @@ def status(
     Seam       functions in csrc/device that still use the emulated SDK or are not written, by file
     Declined   the optional capabilities that the port declines, with its reasons
     PORTING:   tags left in the sources; each marks a place to replace, delete the tag when you have ported it
-    Operators  native, emulated, on the CPU: in the built package
+    Operators  native, host body, emulated, on the CPU: in the built package
 
     Also prints the template's version, the features and the torch versions of the project.
 
@@ -196,6 +196,7 @@ def list_ops(
 
     \b
     native     the device's own kernel
+    host body  a kernel in the project's sources whose body still computes on the host
     emulated   PyTorch's CPU kernel, in place on device memory
     cpu        PyTorch's CPU kernel, with copies to the host and back
     composite  PyTorch computes it from other operators
@@ -205,6 +206,7 @@ def list_ops(
     Examples:
       torch-backend list-ops gelu
       torch-backend list-ops '*softmax*' --state emulated --state cpu
+      torch-backend list-ops --state 'host body' --verbose
       torch-backend list-ops --summary
 
     Exit code: 0, 1 if no operator matches or the package does not load, 2 if it is not installed.

@@ -17,6 +17,7 @@ COLORS = {
     "fail": "red",
     "skip": "bright_black",
     "native": "green",
+    "host body": "blue",
     "emulated": "cyan",
     "cpu": "yellow",
     "composite": "bright_black",

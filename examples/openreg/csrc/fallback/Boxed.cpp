@@ -45,7 +45,7 @@ std::optional<c10::DeviceIndex> deviceOf(const OperatorInfo& info, const Stack& 
     return std::nullopt;
   }
   const auto& value = stack[stack.size() - info.written.size() + info.device_argument];
-  return value.isDevice() ? std::optional(resolveDevice(value.toDevice().index())) : std::nullopt;
+  return value.isDevice() ? std::optional(deviceNamed(value.toDevice())) : std::nullopt;
 }
 
 namespace {

@@ -28,6 +28,13 @@ at::Tensor deviceTensor(c10::Storage storage, const at::Tensor& like) {
 
 }  // namespace
 
+c10::DeviceIndex deviceNamed(c10::Device device) {
+  TORCH_CHECK_NOT_IMPLEMENTED(
+      device.type() == kDeviceType, "a kernel of device ", c10::DeviceTypeName(kDeviceType, /*lower_case=*/true),
+      " cannot make a tensor on device ", device, ". Leave this operator to PyTorch's own code: remove the kernel");
+  return resolveDevice(device.index());
+}
+
 Call::~Call() {
   for (auto& operand : operands_) {
     releaseAlias(std::move(operand.alias), *operand.original);

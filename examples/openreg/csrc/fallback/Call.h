@@ -20,6 +20,10 @@
 
 namespace openreg::fallback {
 
+// The device that the `device` argument of an operator names. Raises an error if it is not one of this device: a kernel of this device
+// makes tensors in its own memory only.
+c10::DeviceIndex deviceNamed(c10::Device device);
+
 // One run of a CPU kernel for the device, in three steps: alias the operands, run the kernel, convert the results. The CPU
 // kernel computes on aliases; a strategy makes them, InPlaceOperands or CopiedOperands. A result that aliases an operand becomes that
 // operand, or a view of it; other results become tensors of the device.

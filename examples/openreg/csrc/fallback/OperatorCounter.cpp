@@ -32,18 +32,28 @@ OperatorCounter& OperatorCounter::of(const c10::OperatorName& name) {
   return FallbackState::instance().find(c10::toString(name));
 }
 
-FallbackPolicy OperatorCounter::applyPolicy() {
+FallbackPolicy OperatorCounter::applyPolicy(std::string_view host_body) {
   auto& state = FallbackState::instance();
   const auto policy = state.policyOf(*this);
   if (policy == FallbackPolicy::Error) {
     skipTime();
   }
+  const auto device = c10::get_privateuse1_backend();
+  if (!host_body.empty()) {
+    TORCH_CHECK_NOT_IMPLEMENTED(
+        policy != FallbackPolicy::Error, name_, " still runs on the host, because its kernel in ", host_body, " launches nothing on device ",
+        device, ", and the fallback policy is `error`. Write the launch there, or choose another policy");
+    if (state.claimWarning(*this)) {
+      TORCH_WARN(name_, " still runs on the host, because its kernel in ", host_body, " launches nothing on device ", device);
+    }
+    return policy;
+  }
   TORCH_CHECK_NOT_IMPLEMENTED(
-      policy != FallbackPolicy::Error, name_, " has no kernel of its own on device ", c10::get_privateuse1_backend(),
+      policy != FallbackPolicy::Error, name_, " has no kernel of its own on device ", device,
       ", and the fallback policy is `error`. Write one in csrc/aten/native, or choose another policy");
   if (state.claimWarning(*this)) {
     TORCH_WARN(
-        name_, " has no kernel of its own on device ", c10::get_privateuse1_backend(),
+        name_, " has no kernel of its own on device ", device,
         policy == FallbackPolicy::Emulate ? ": PyTorch's CPU kernel runs on device memory" : ": it runs on the host, with copies");
   }
   return policy;

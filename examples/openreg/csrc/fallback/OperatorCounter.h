@@ -6,6 +6,7 @@
 #include <atomic>
 #include <chrono>
 #include <mutex>
+#include <string_view>
 
 #include "fallback/FallbackPolicy.h"
 
@@ -45,8 +46,9 @@ class BACKEND_API OperatorCounter {
     return fast_.load(std::memory_order_relaxed) && described_.load(std::memory_order_relaxed);
   }
 
-  // Applies the policy to a counted call: warns or raises an error. Returns Emulate or Cpu.
-  FallbackPolicy applyPolicy();
+  // Applies the policy to a counted call: warns or raises an error. Returns Emulate or Cpu. If the operator has a kernel whose body
+  // computes on the host, `host_body` is its place in the sources.
+  FallbackPolicy applyPolicy(std::string_view host_body = {});
 
   // Stores the tensor arguments of the first call, and the dtypes of later calls.
   void describe(const c10::OperatorHandle& op, const torch::jit::Stack& stack);

@@ -82,6 +82,8 @@ class Snapshot {
     switch (origin.origin) {
       case Origin::Fallback:
         return byPolicy(origin.runs.empty() ? name : origin.runs, origin.reason);
+      case Origin::HostBody:
+        return byPolicy(name, origin.reason, OperatorState::HostBody, OperatorState::HostBody);
       case Origin::Host:
         return {OperatorState::Cpu, origin.reason};
       case Origin::Composite:
@@ -92,7 +94,10 @@ class Snapshot {
     return {OperatorState::Native, origin.reason};
   }
 
-  OperatorCoverage byPolicy(const std::string& name, std::string reason) const {
+  // By the policy of an operator whose kernel runs on the host: what it is under `emulate`, and under `cpu`.
+  OperatorCoverage byPolicy(
+      const std::string& name, std::string reason, OperatorState emulated = OperatorState::Emulated,
+      OperatorState on_cpu = OperatorState::Cpu) const {
     const auto found = own_policies_.find(name);
     const bool own = found != own_policies_.end();
     const auto policy = own ? found->second : policy_;
@@ -101,9 +106,9 @@ class Snapshot {
     }
     switch (policy) {
       case FallbackPolicy::Emulate:
-        return {OperatorState::Emulated, std::move(reason)};
+        return {emulated, std::move(reason)};
       case FallbackPolicy::Cpu:
-        return {OperatorState::Cpu, std::move(reason)};
+        return {on_cpu, std::move(reason)};
       case FallbackPolicy::Error:
         break;
     }

@@ -10,6 +10,7 @@ namespace openreg::fallback {
 // How an operator runs on the device.
 enum class OperatorState : uint8_t {
   Native,  // the device's own kernel
+  HostBody,  // a kernel in a file of the device whose body still computes on the host
   Emulated,  // PyTorch's CPU kernel, in place on device memory
   Cpu,  // PyTorch's CPU kernel, with copies to the host and back
   Composite,  // other operators

@@ -13,6 +13,7 @@ namespace openreg::fallback {
 
 enum class Origin : uint8_t {
   Native,  // a kernel of the device's own; what a registration means that says nothing
+  HostBody,  // a kernel in a file of the device whose body still computes on the host (HostBody.h)
   Fallback,  // PyTorch's CPU kernel, where the fallback policy says
   Host,  // PyTorch's CPU kernel on copies in host memory, whatever the policy is
   Composite,  // PyTorch's code, which calls other operators

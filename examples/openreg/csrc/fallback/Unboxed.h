@@ -279,7 +279,7 @@ struct OnDevice<R(Args...)> {
     std::optional<c10::DeviceIndex> index;
     const auto look = [&]<class T>(const T& argument) {
       if constexpr (std::is_same_v<T, std::optional<at::Device>>) {
-        index = argument.has_value() ? std::optional(resolveDevice(argument->index())) : std::nullopt;
+        index = argument.has_value() ? std::optional(deviceNamed(*argument)) : std::nullopt;
       }
     };
     (look(args), ...);

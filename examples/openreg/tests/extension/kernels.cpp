@@ -4,10 +4,11 @@
 
 #include <device/Address.h>
 #include <device/Launch.h>
+#include <fallback/HostBody.h>
 #include <runtime/Guard.h>
 #include <runtime/Stream.h>
 
-// An operator of an extension's own, with a kernel that the device runs.
+// Operators of an extension's own: axpy has a kernel that the device runs, doubled one that still computes on the host.
 namespace {
 
 namespace backend = DEVICE;
@@ -43,12 +44,19 @@ at::Tensor axpy(const at::Tensor& x, const at::Tensor& y, double a) {
   return out;
 }
 
+at::Tensor& doubled(const at::Tensor& x, at::Tensor& out) {
+  const at::Tensor host = x.to(at::kCPU);
+  return out.copy_(host.add(host));
+}
+
 }  // namespace
 
 TORCH_LIBRARY(extension, m) {
   m.def("axpy(Tensor x, Tensor y, float a) -> Tensor");
+  m.def("doubled.out(Tensor x, *, Tensor(a!) out) -> Tensor(a!)");
 }
 
 TORCH_LIBRARY_IMPL(extension, PrivateUse1, m) {
   m.impl("axpy", TORCH_FN(axpy));
+  m.impl("doubled.out", backend::fallback::hostBody("extension::doubled.out", TORCH_FN(doubled)));
 }

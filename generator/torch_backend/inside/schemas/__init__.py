@@ -18,7 +18,9 @@ def report(*arguments: str) -> Iterator[tuple[str, dict[str, Any]]]:
     from .samples import find_samples
     from .schema import RefusedError, Schemas
 
-    schemas = Schemas()
+    # Calls with arguments made from a schema end the process for some operators.
+    makes_calls = NO_SAMPLES not in arguments
+    schemas = Schemas() if makes_calls else Schemas(lambda functions: [])
     for name in arguments:
         if name == NO_SAMPLES:
             continue
@@ -28,6 +30,6 @@ def report(*arguments: str) -> Iterator[tuple[str, dict[str, Any]]]:
             yield name, {"refused": str(refused)}
             continue
         description = operator.describe()
-        description["samples"] = [] if NO_SAMPLES in arguments else find_samples(operator.functions)
+        description["samples"] = find_samples(operator.functions) if makes_calls else []
         description["opinfos"] = database_entries(operator.base)
         yield name, {"operator": description}

@@ -49,11 +49,19 @@ def parts_of(functions: list[NativeFunction]) -> list[str]:
     class Recorder(TorchDispatchMode):  # type: ignore[misc]
         def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
             is_view = any(a.alias_info is not None and not a.alias_info.is_write for a in func._schema.arguments)
-            name = func.name()
+            name, kwargs = func.name(), kwargs or {}
+            with self:  # what a composite operator calls comes here too
+                if name in own:
+                    return func.redispatch(cpu, *args, **kwargs)
+                composed = func.decompose(*args, **kwargs)
+            if composed is not NotImplemented:
+                return composed
             if not is_view and "empty" not in name and name not in parts:
                 parts.append(name)
-            return func(*args, **(kwargs or {}))
+            return func(*args, **kwargs)
 
+    own = {f"aten::{function.func.name}" for function in functions}
+    cpu = torch._C.DispatchKeySet(torch._C.DispatchKey.CPU)
     parts: list[str] = []
     for function in functions:
         for texts in _working(function):
@@ -61,8 +69,7 @@ def parts_of(functions: list[NativeFunction]) -> list[str]:
             with Recorder(), warnings.catch_warnings():
                 warnings.simplefilter("ignore")
                 _find(function)(*args, **kwargs)
-    own = {f"aten::{function.func.name}" for function in functions}
-    return [part for part in parts if part not in own]
+    return parts
 
 
 def _has_functional(functions: list[NativeFunction], function: NativeFunction) -> bool:
@@ -117,17 +124,18 @@ def _arguments(
     arguments = function.func.arguments
     texts: list[str] = []
     next_shape, next_scalar = _Series(shapes), _Series(SCALARS[dtype])
+    of_result = "quint8" if "quantize" in function.root_name else dtype
 
     for argument in arguments.flat_positional:
         if argument.default is not None:
             break
-        text = _text(argument, argument.type, next_shape, next_scalar, integer, dtype)
+        text = _text(argument, argument.type, next_shape, next_scalar, integer, dtype, of_result)
         if text is None:
             return None
         texts.append(text)
     for argument in [*arguments.pre_tensor_options_kwarg_only, *arguments.post_tensor_options_kwarg_only]:
         if argument.default is None:
-            text = _text(argument, argument.type, next_shape, next_scalar, integer, dtype)
+            text = _text(argument, argument.type, next_shape, next_scalar, integer, dtype, of_result)
             if text is None:
                 return None
             texts.append(f"{argument.name}={text}")
@@ -147,14 +155,20 @@ class _Series:
 
 
 def _text(
-    argument: Argument, kind: Type, next_shape: _Series, next_scalar: _Series, integer: int, dtype: str
+    argument: Argument,
+    kind: Type,
+    next_shape: _Series,
+    next_scalar: _Series,
+    integer: int,
+    dtype: str,
+    of_result: str,
 ) -> str | None:
     if isinstance(kind, OptionalType):
         return "None"
     if isinstance(kind, ListType):
         if isinstance(kind.elem, OptionalType):
             return "[tensor(2, dtype=torch.int64)]"  # indices
-        one = _text(argument, kind.elem, next_shape, next_scalar, integer, dtype)
+        one = _text(argument, kind.elem, next_shape, next_scalar, integer, dtype, of_result)
         return None if one is None else f"[{', '.join([one] * (kind.size or 2))}]"
     if kind == BaseType(BaseTy.Tensor):
         chosen = "int64" if argument.name in INDICES else dtype
@@ -167,6 +181,6 @@ def _text(
         BaseType(BaseTy.int): str(integer),
         BaseType(BaseTy.SymInt): str(integer),
         BaseType(BaseTy.bool): "False",
-        BaseType(BaseTy.ScalarType): f"torch.{dtype}",
+        BaseType(BaseTy.ScalarType): f"torch.{of_result}",
     }
     return simple.get(kind)

@@ -11,6 +11,7 @@ import torchgen
 from torchgen.gen import get_grouped_native_functions, parse_native_yaml
 from torchgen.model import DispatchKey, NativeFunction, NativeFunctionsGroup
 
+from .refusal import PartsOf, refusal
 from .samples import parts_of
 from .signature import describe_group, describe_plain
 
@@ -59,7 +60,9 @@ class Operator:
 class Schemas:
     """All operators of the installed torch."""
 
-    def __init__(self) -> None:
+    def __init__(self, parts_of: PartsOf = parts_of) -> None:
+        """``parts_of`` calls composite operators on the CPU. Some of these calls end the process."""
+        self._parts_of = parts_of
         folder = Path(torchgen.__file__).parent / "packaged" / "ATen" / "native"
         parsed = parse_native_yaml(str(folder / "native_functions.yaml"), str(folder / "tags.yaml"))
         self._cpu = parsed.backend_indices[DispatchKey.CPU]
@@ -71,6 +74,10 @@ class Schemas:
                 self._families.setdefault(str(function.func.name.name.base), []).append(function)
                 if isinstance(entry, NativeFunctionsGroup):
                     self._group_of[str(function.func.name)] = entry
+
+    def names(self) -> list[str]:
+        """Returns the names of all families."""
+        return sorted(self._families)
 
     def find(self, asked: str) -> Operator:
         """Returns the operator of a family such as ``gelu``, or of an overload such as ``add.Tensor``.
@@ -101,6 +108,7 @@ class Schemas:
         if not chosen:
             self._refuse(name, wanted or overloads)
         else:
+            chosen = self._framed(name, chosen)
             # Users also call the other overloads of the group, which would be slower if derived from the out overload.
             groups = [self._group(f) for f in chosen]
             chosen = [f for f in wanted if f in chosen or (self._group(f) is not None and self._group(f) in groups)]
@@ -122,6 +130,21 @@ class Schemas:
         near = dict.fromkeys(difflib.get_close_matches(name, [*self._families, *every], 5, 0.7))
         hint = f" Did you mean {', '.join(near)}?" if near else " Look it up in torch.ops.aten."
         raise RefusedError(f"PyTorch has no operator aten::{name}.{hint}")
+
+    def _framed(self, name: str, chosen: list[NativeFunction]) -> list[NativeFunction]:
+        """Returns the overloads that a kernel of the device can answer for.
+
+        Raises:
+            RefusedError: there is none.
+        """
+        reasons = {str(function.func.name): self._refusal(function) for function in chosen}
+        if all(reasons.values()):
+            raise RefusedError(f"aten::{name} {next(iter(reasons.values()))}")
+        return [function for function in chosen if not reasons[str(function.func.name)]]
+
+    def _refusal(self, function: NativeFunction) -> str | None:
+        overrideable = f"{function.func.name.name.base}_overrideable" in self._families
+        return refusal(function, self._parts_of, on_cpu=self._on_cpu(function), overrideable=overrideable)
 
     def _group(self, function: NativeFunction) -> NativeFunctionsGroup | None:
         return self._group_of.get(str(function.func.name))
@@ -166,7 +189,7 @@ class Schemas:
                 f"aten::{name} has no CPU kernel to use as a reference: it belongs to another device or to another "
                 "layout of tensors. Write it by hand, with csrc/aten/native/BiasRelu.cpp as a model."
             )
-        parts = parts_of(implicit)
+        parts = self._parts_of(implicit)
         advice = f"port these operators: {', '.join(parts)}" if parts else "port the operators that it calls"
         raise RefusedError(
             f"aten::{name} needs no kernel, because PyTorch computes it from other operators on every device; {advice}."

@@ -2,10 +2,11 @@
 
 from typing import Literal, TypeAlias
 
-State: TypeAlias = Literal["native", "emulated", "cpu", "composite", "none"]
+State: TypeAlias = Literal["native", "host body", "emulated", "cpu", "composite", "none"]
 
 STATES: dict[State, str] = {
     "native": "the device's own kernel",
+    "host body": "a kernel in the project's sources whose body still computes on the host",
     "emulated": "PyTorch's CPU kernel, in place on device memory",
     "cpu": "PyTorch's CPU kernel, with copies to the host and back",
     "composite": "PyTorch computes it from other operators",

@@ -10,6 +10,7 @@
 #include <type_traits>
 
 #include "aten/support/Pointwise.h"
+#include "fallback/HostBody.h"
 
 // Style: dispatch stub. PyTorch's `abs` handles shapes, dtypes and complex numbers; the kernel of this device, registered
 // with its stub, only does the arithmetic.
@@ -40,9 +41,10 @@ void absKernel(at::TensorIteratorBase& iterator) {
 }  // namespace
 
 TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
-  m.impl("abs", TORCH_FN(at::native::abs));
-  m.impl("abs_", TORCH_FN(at::native::abs_));
-  m.impl("abs.out", TORCH_FN(at::native::abs_out));
+  // When the body launches the device's own code, register TORCH_FN(...) alone.
+  m.impl("abs", fallback::hostFunction("abs", TORCH_FN(at::native::abs)));
+  m.impl("abs_", fallback::hostFunction("abs_", TORCH_FN(at::native::abs_)));
+  m.impl("abs.out", fallback::hostFunction("abs.out", TORCH_FN(at::native::abs_out)));
 }
 
 }  // namespace openreg::native

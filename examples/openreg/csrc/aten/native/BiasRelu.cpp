@@ -14,6 +14,7 @@
 #include "device/Address.h"
 #include "device/Launch.h"
 #include "fallback/Call.h"
+#include "fallback/HostBody.h"
 #include "runtime/Stream.h"
 
 // Style: custom operator. This file has the schema, the device's kernel and the Meta kernel (it only computes shapes, for
@@ -110,7 +111,8 @@ TORCH_LIBRARY(openreg, m) {
 }
 
 TORCH_LIBRARY_IMPL(openreg, PrivateUse1, m) {
-  m.impl("bias_relu", TORCH_FN(biasRelu));
+  // When the body launches the device's own code, register TORCH_FN(...) alone.
+  m.impl("bias_relu", fallback::hostFunction("openreg::bias_relu", TORCH_FN(biasRelu)));
 }
 
 TORCH_LIBRARY_IMPL(openreg, Meta, m) {

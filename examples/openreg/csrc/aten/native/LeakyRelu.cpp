@@ -5,6 +5,7 @@
 
 #include "aten/support/Pointwise.h"
 #include "aten/support/Structured.h"
+#include "fallback/HostBody.h"
 
 // Style: structured kernel. PyTorch's meta function checks the arguments and computes the shape of the output; one body
 // implements the functional, the in-place and the out variant.
@@ -39,9 +40,10 @@ at::Tensor& leakyReluOut(const at::Tensor& self, const at::Scalar& negative_slop
 }  // namespace
 
 TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
-  m.impl("leaky_relu", TORCH_FN(leakyRelu));
-  m.impl("leaky_relu_", TORCH_FN(leakyReluInPlace));
-  m.impl("leaky_relu.out", TORCH_FN(leakyReluOut));
+  // When the body launches the device's own code, register TORCH_FN(...) alone.
+  m.impl("leaky_relu", fallback::hostFunction("leaky_relu", TORCH_FN(leakyRelu)));
+  m.impl("leaky_relu_", fallback::hostFunction("leaky_relu_", TORCH_FN(leakyReluInPlace)));
+  m.impl("leaky_relu.out", fallback::hostFunction("leaky_relu.out", TORCH_FN(leakyReluOut)));
 }
 
 }  // namespace openreg::native

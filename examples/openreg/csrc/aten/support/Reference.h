@@ -15,7 +15,7 @@
 #include "fallback/Unboxed.h"
 
 // Bodies for kernels without the device's own code yet. They run PyTorch's CPU kernel in the order of the stream, on aliases
-// of device memory. The operator counts as native, so no fallback policy applies to it.
+// of device memory. Register such a kernel with fallback::hostBody (fallback/HostBody.h), which counts its calls.
 namespace openreg::native {
 
 // Converts an argument of a kernel to the type in the operator's schema.

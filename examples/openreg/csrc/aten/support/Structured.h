@@ -1,5 +1,6 @@
 #pragma once
 
+#include <ATen/MemoryOverlap.h>
 #include <ATen/TensorIterator.h>
 #include <ATen/core/Tensor.h>
 #include <ATen/native/Resize.h>
@@ -13,7 +14,8 @@
 
 // Structured kernels outside PyTorch's tree. `Kernel` derives from one of PyTorch's at::meta::structured_X and adds `void
 // impl(args..., const at::Tensor& out)`. meta() checks the arguments and computes the properties of the output. The three
-// variants below differ only in how they get the output.
+// variants below differ only in how they get the output. If a kernel iterates over its operands and the caller's `out` has another
+// dtype than the result, the body gets a tensor of the result's dtype, which is then copied to `out`.
 namespace openreg::native {
 
 // Passes the output to a kernel that iterates over its operands. For other kernels the output is only created.
@@ -90,8 +92,52 @@ at::Tensor& inPlace(at::Tensor& self, const Args&... args) {
   return self;
 }
 
+template <class T>
+bool hasOtherDtype(const T& argument, at::ScalarType dtype) {
+  if constexpr (std::is_same_v<T, at::Tensor>) {
+    return argument.defined() && argument.scalar_type() != dtype;
+  } else if constexpr (std::is_same_v<T, at::OptionalTensorRef>) {
+    return argument.has_value() && hasOtherDtype(*argument, dtype);
+  } else {
+    return false;
+  }
+}
+
+// Converts the result of a kernel to the dtype of the caller's tensor.
+template <class... Args>
+void copyInto(at::Tensor& out, const at::Tensor& result, const Args&... args) {
+  TORCH_CHECK(
+      c10::canCast(result.scalar_type(), out.scalar_type()), "result type ", result.scalar_type(),
+      " can't be cast to the desired output type ", out.scalar_type());
+  TORCH_CHECK(
+      out.device() == result.device(), "Expected out tensor to have device ", result.device(), ", but got ", out.device(), " instead");
+  const auto check = [&]<class T>(const T& argument) {
+    if constexpr (std::is_same_v<T, at::Tensor>) {
+      at::assert_no_partial_overlap(out, argument);
+    }
+  };
+  (check(args), ...);
+  if (at::native::resize_output(out, result.sizes())) {
+    out.as_strided_(result.sizes(), result.strides());
+  }
+  out.copy_(result);
+}
+
 template <class Kernel, class... Args>
 at::Tensor& outVariant(at::Tensor& out, const Args&... args) {
+  if constexpr (std::is_base_of_v<at::TensorIteratorBase, Kernel>) {
+    // PyTorch's iterator converts the output only on the CPU. Elsewhere meta() and the body would take the dtype of `out` for the dtype
+    // of the computation.
+    if ((hasOtherDtype(args, out.scalar_type()) || ...)) [[unlikely]] {
+      Functional<Kernel> op;
+      op.meta(args...);
+      if (op.output.scalar_type() != out.scalar_type()) {
+        op.impl(args..., op.output);
+        copyInto(out, op.output, args...);
+        return out;
+      }
+    }
+  }
   Into<Kernel, /*kResize=*/true> op(out);
   op.meta(args...);
   op.impl(args..., out);

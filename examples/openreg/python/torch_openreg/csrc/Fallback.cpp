@@ -29,6 +29,8 @@ const char* nameOf(fallback::OperatorState state) {
   switch (state) {
     case fallback::OperatorState::Native:
       return "native";
+    case fallback::OperatorState::HostBody:
+      return "host body";
     case fallback::OperatorState::Emulated:
       return "emulated";
     case fallback::OperatorState::Cpu:
