@@ -1,7 +1,11 @@
 #pragma once
 
+#include <c10/util/Exception.h>
+
+#include <atomic>
 #include <memory>
 #include <mutex>
+#include <type_traits>
 #include <utility>
 
 #include "device/Event.h"
@@ -21,6 +25,11 @@ namespace openreg::device {
 //   void waitEvent(StreamHandle stream, EventHandle event) {
 //     Events::with(event, [&](Sdk::Event latest) { /* the SDK's wait */ });  // not called if the event was never recorded
 //   }
+//   double elapsedTime(EventHandle start, EventHandle end) {
+//     double milliseconds = 0;
+//     Events::withBoth(start, end, [&](Sdk::Event begin, Sdk::Event finish) { /* the SDK's time */ });
+//     return milliseconds;
+//   }
 template <class Sdk>
 class FreshEvents {
  public:
@@ -38,6 +47,7 @@ class FreshEvents {
     Sdk::record(fresh.get(), stream);
     const std::lock_guard<std::mutex> guard(self->mutex_);
     self->latest_ = std::move(fresh);
+    self->device_ = streamDevice(stream);
   }
 
   // Calls the function with the SDK's event of the latest record, and keeps that event meanwhile. Does nothing without a record.
@@ -46,6 +56,18 @@ class FreshEvents {
     if (const auto latest = static_cast<FreshEvents*>(event)->latest()) {
       std::forward<Function>(function)(latest.get());
     }
+  }
+
+  // The same with two events, of which both must have been recorded, and on one device.
+  template <class Function>
+  static void withBoth(EventHandle start, EventHandle end, Function&& function) {
+    auto *first = static_cast<FreshEvents*>(start), *second = static_cast<FreshEvents*>(end);
+    const auto begin = first->latest(), finish = second->latest();
+    TORCH_CHECK(begin && finish, "record both events before you measure the time between them");
+    TORCH_CHECK(
+        first->device_ == second->device_, "the events were recorded on the devices ", first->device_.load(), " and ",
+        second->device_.load(), ", whose clocks cannot be compared");
+    std::forward<Function>(function)(begin.get(), finish.get());
   }
 
  private:
@@ -66,6 +88,7 @@ class FreshEvents {
   const bool timing_;
   std::mutex mutex_;
   Shared latest_;
+  std::atomic<int> device_{-1};  // of the latest record
 };
 
 }  // namespace openreg::device

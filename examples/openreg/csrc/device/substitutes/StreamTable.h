@@ -6,7 +6,6 @@
 #include <unordered_map>
 
 #include "device/Event.h"
-#include "device/ScopedDevice.h"
 #include "device/Stream.h"
 
 namespace openreg::device {
@@ -21,50 +20,43 @@ namespace openreg::device {
 // A stream that another library made is not in the table: get_stream_from_external() raises ValueError for it, unless the port adds it.
 class StreamTable {
  public:
+  // A stream of the current device. Returns it.
   StreamHandle add(StreamHandle stream, int device) {
+    auto* const last = createEvent(/*timing=*/false);
     const std::lock_guard<std::mutex> guard(mutex_);
-    streams_[stream].device = device;
+    streams_.insert_or_assign(stream, Entry{device, last});
     return stream;
   }
 
   int device(StreamHandle stream) {
-    const std::lock_guard<std::mutex> guard(mutex_);
-    const auto found = streams_.find(stream);
-    TORCH_CHECK_VALUE(found != streams_.end(), stream, " is not a stream that this device has made");
-    return found->second.device;
+    return find(stream).device;
   }
 
-  // Notes that work was submitted. Call it after each submission of a kernel, copy, fill or wait, but not after recordEvent.
+  // Records an event behind the work that was submitted. Call it after each submission of a kernel, copy, fill or wait, but not after
+  // recordEvent.
   void submitted(StreamHandle stream) {
-    const std::lock_guard<std::mutex> guard(mutex_);
-    ++streams_[stream].submissions;
+    recordEvent(find(stream).last, stream);
   }
 
-  // Whether everything submitted has completed: records an event behind the last submission and asks the event. An idle stream may need a
-  // moment to reach it, so the first answer may be false.
+  // Whether everything submitted has completed, as the event behind the last submission tells.
   bool query(StreamHandle stream) {
-    const std::lock_guard<std::mutex> guard(mutex_);
-    auto& entry = streams_[stream];
-    if (entry.marked != entry.submissions) {
-      const ScopedDevice scope(entry.device);
-      if (entry.mark == nullptr) {
-        entry.mark = createEvent(/*timing=*/false);
-      }
-      recordEvent(entry.mark, stream);
-      entry.marked = entry.submissions;
-    }
-    return entry.mark == nullptr || queryEvent(entry.mark);
+    return queryEvent(find(stream).last);
   }
 
  private:
   struct Entry {
-    int device = 0;
-    int64_t submissions = 0;
-    int64_t marked = 0;  // the submissions before the mark
-    EventHandle mark = nullptr;
+    int device;
+    EventHandle last;  // behind the last submission
   };
 
-  std::mutex mutex_;
+  Entry find(StreamHandle stream) {
+    const std::lock_guard<std::mutex> guard(mutex_);
+    const auto found = streams_.find(stream);
+    TORCH_CHECK_VALUE(found != streams_.end(), stream, " is not a stream that this device has made");
+    return found->second;
+  }
+
+  std::mutex mutex_;  // not held while functions of the seam run, because they may use the table
   std::unordered_map<StreamHandle, Entry> streams_;
 };
 

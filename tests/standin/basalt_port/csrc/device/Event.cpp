@@ -56,9 +56,7 @@ void synchronizeEvent(EventHandle event) {
 
 double elapsedTime(EventHandle start, EventHandle end) {
   float milliseconds = 0;
-  Events::with(start, [&](bsEvent_t first) {
-    Events::with(end, [&](bsEvent_t last) { DEVICE_CHECK(bsEventElapsed(first, last, &milliseconds)); });
-  });
+  Events::withBoth(start, end, [&](bsEvent_t first, bsEvent_t last) { DEVICE_CHECK(bsEventElapsed(first, last, &milliseconds)); });
   return milliseconds;
 }
 
