@@ -28,7 +28,7 @@ struct Properties {
   std::string name;
   size_t total_memory = 0;  // bytes
   size_t allocation_alignment = 0;  // bytes, of what device::allocate returns
-  int multi_processor_count = 0;
+  int multi_processor_count = 1;  // at least 1
   int major = 0;
   int minor = 0;
 };
