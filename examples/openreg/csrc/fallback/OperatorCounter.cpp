@@ -41,8 +41,8 @@ FallbackPolicy OperatorCounter::applyPolicy(std::string_view host_body) {
   const auto device = c10::get_privateuse1_backend();
   if (!host_body.empty()) {
     TORCH_CHECK_NOT_IMPLEMENTED(
-        policy != FallbackPolicy::Error, name_, " still runs on the host, because its kernel in ", host_body, " launches nothing on device ",
-        device, ", and the fallback policy is `error`. Write the launch there, or choose another policy");
+        policy != FallbackPolicy::Error, name_, " still runs on the host, because its kernel in ", host_body,
+        " launches nothing on device ", device, ", and the fallback policy is `error`. Write the launch there, or choose another policy");
     if (state.claimWarning(*this)) {
       TORCH_WARN(name_, " still runs on the host, because its kernel in ", host_body, " launches nothing on device ", device);
     }

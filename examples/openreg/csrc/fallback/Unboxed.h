@@ -233,10 +233,10 @@ struct OnDevice<R(Args...)> {
       call.run([&] { run(kIndices); });
     } else if constexpr (std::is_lvalue_reference_v<R>) {
       call.run([&] { run(kIndices); });
-      return std::get<0>(allWritten(args...));
+      return returned<R>(args...);
     } else if constexpr (isTupleOfReferences(static_cast<R*>(nullptr))) {
       call.run([&] { run(kIndices); });
-      return allWritten(args...);
+      return lastWritten(static_cast<R*>(nullptr), args...);
     } else {
       std::optional<R> result;
       call.run([&] { result.emplace(run(kIndices)); });
@@ -269,9 +269,28 @@ struct OnDevice<R(Args...)> {
     }
   }
 
-  // An in-place operator returns the first tensor that it writes, an out variant returns its out arguments: the `Tensor&` arguments.
+  // The `Tensor&` arguments. An out variant has its out arguments last; it may write others too, such as running statistics.
   static auto allWritten(Args&... args) {
     return std::tuple_cat(writtenOf(args)...);
+  }
+
+  template <class... Rs>
+  static std::tuple<Rs...> lastWritten(std::tuple<Rs...>*, Args&... args) {
+    auto written = allWritten(args...);
+    constexpr size_t kOthers = std::tuple_size_v<decltype(written)> - sizeof...(Rs);
+    return [&]<size_t... I>(std::index_sequence<I...>) {
+      return std::tuple<Rs...>(std::get<kOthers + I>(written)...);
+    }(std::index_sequence_for<Rs...>());
+  }
+
+  // An in-place operator returns its first argument, an out variant its out argument.
+  template <class Reference>
+  static Reference returned(Args&... args) {
+    if constexpr (std::is_same_v<std::tuple_element_t<0, std::tuple<Args...>>, Reference>) {
+      return std::get<0>(std::tie(args...));
+    } else {
+      return std::get<0>(lastWritten(static_cast<std::tuple<Reference>*>(nullptr), args...));
+    }
   }
 
   // The device argument of a factory function.
