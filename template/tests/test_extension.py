@@ -323,7 +323,7 @@ def test_an_event_that_was_never_recorded_holds_up_nothing(device: str, interfac
         interfaces.guard_elapsed_time(0, 0, 0)
 
 
-@pytest.mark.needs("emulator")
+@pytest.mark.needs("emulator", "timing")
 def test_only_events_with_timing_record_timestamps(device: str, interfaces: Any) -> None:
     """PyTorch's own classes refuse to ask for a time, so the test asks the device, which knows how the event was created."""
     timed, untimed = torch.Event(device, enable_timing=True), torch.Event(device)

@@ -50,10 +50,11 @@ TORCH_LIBRARY(interfaces, m) {
     return hooks().getDeviceFromPtr(reinterpret_cast<void*>(address)).index();
   });
   m.def("hooks_is_pinned(int address) -> bool", [](int64_t address) { return hooks().isPinnedPtr(reinterpret_cast<void*>(address)); });
-  m.def("hooks_default_generator(int index) -> Generator", [](int64_t index) {
+  // Schemas name a generator by the type of an optional one.
+  m.def("hooks_default_generator(int index) -> Generator?", [](int64_t index) {
     return hooks().getDefaultGenerator(static_cast<c10::DeviceIndex>(index));
   });
-  m.def("hooks_new_generator(int index) -> Generator", [](int64_t index) {
+  m.def("hooks_new_generator(int index) -> Generator?", [](int64_t index) {
     return hooks().getNewGenerator(static_cast<c10::DeviceIndex>(index));
   });
   m.def("guard_exchange_device(int index) -> int", [](int64_t index) -> int64_t { return guard().exchangeDevice(device(index)).index(); });
