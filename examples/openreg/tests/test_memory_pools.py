@@ -138,6 +138,7 @@ def test_events_of_other_streams_wait_for_the_end(device: str, device_module: Mo
     device_module.synchronize()
     with allocating_to(pool):
         pass
+    device_module.synchronize()  # the end of the block above has recorded events
     bytes_on(device, 512)
     with allocating_to(pool):
         assert address in [t.data_ptr() for t in [bytes_on(device, 30 * MiB) for _ in range(2)]]

@@ -20,7 +20,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr size_t kMemory = size_t{1} << 30;
+constexpr size_t kMemory = size_t{16} << 30;
 
 int deviceCount() {
   static const int count = [] {

@@ -36,7 +36,7 @@ bsStatus bsGetDevice(int* device);
 bsStatus bsSetDevice(int device);
 bsStatus bsDeviceSynchronize(void);
 
-/* Memory of the current device: 1 GiB for each device. Freed memory must not be in use by any stream. */
+/* Memory of the current device: 16 GiB for each device. Freed memory must not be in use by any stream. */
 bsStatus bsMalloc(void** memory, size_t bytes);
 bsStatus bsFree(void* memory);
 

@@ -40,7 +40,7 @@ void synchronize(int index) {
 Properties properties(int /*index*/) {
   Properties result;
   result.name = "Basalt";
-  result.total_memory = size_t{1} << 30;
+  result.total_memory = size_t{16} << 30;
   result.allocation_alignment = 4096;
   return result;
 }
