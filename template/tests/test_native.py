@@ -401,9 +401,12 @@ def test_native_kernels_are_no_fallbacks(operators: ModuleType, library: Any, de
     library.bias_relu(x, x[0])
     x.zero_()
     of_the_host = {"aten::abs_", "aten::abs.out", "aten::leaky_relu", f"{device}::bias_relu"}
-    assert operators.fallback_counts().keys() == (set() if has("emulation") else of_the_host)
+    counts = operators.fallback_counts()
     states = {name: operators.coverage()[name]["state"] for name in ("aten::abs_", "aten::leaky_relu", "aten::zero_")}
-    expected = "native" if has("emulation") else "host body"
+    launched = states["aten::abs_"] == "native"  # else kernels of the device are no functions of the host (csrc/device/Kernel.h)
+    assert launched or not has("emulation")
+    assert counts.keys() == (set() if launched else of_the_host)
+    expected = "native" if launched else "host body"
     assert states == {"aten::abs_": expected, "aten::leaky_relu": expected, "aten::zero_": "native"}
 
 

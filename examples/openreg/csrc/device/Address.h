@@ -17,7 +17,7 @@ BACKEND_API bool hasKernelAddresses() noexcept;
 namespace detail {
 // Only for a device with kernel addresses.
 BACKEND_API ptrdiff_t kernelAddressOffset();
-}
+}  // namespace detail
 
 // Does not change while the process runs, and is looked up once. 0 without kernel addresses.
 inline ptrdiff_t kernelAddressOffset() {

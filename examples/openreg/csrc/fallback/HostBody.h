@@ -8,7 +8,7 @@
 #include <string_view>
 #include <utility>
 
-#include "device/Address.h"
+#include "device/Kernel.h"
 #include "device/Export.h"
 #include "fallback/OperatorCounter.h"
 #include "fallback/OperatorOrigin.h"
@@ -78,12 +78,12 @@ torch::CppFunction hostBody(
   return attachOrigin(body.origin(), torch::CppFunction(HostBodyKernel<Function>{body}), where);
 }
 
-// For a body that launches a function of the host. The emulated device runs such a function, so there the kernel is native. On other
-// devices the function runs on the host, so there it is a host body.
+// For a body that launches a function of the host. A device whose kernels are functions of the host runs it, so there the kernel is native.
+// On other devices the function runs on copies in host memory, so there it is a host body.
 template <class Function>
 torch::CppFunction hostFunction(
     std::string_view op, Function kernel, const std::source_location& where = std::source_location::current()) {
-  return device::hasKernelAddresses() ? torch::CppFunction(kernel) : hostBody(op, kernel, where);
+  return device::kKernelsAreHostFunctions ? torch::CppFunction(kernel) : hostBody(op, kernel, where);
 }
 
 }  // namespace openreg::fallback
