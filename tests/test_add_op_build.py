@@ -18,7 +18,7 @@ from .test_build import SCRATCH
 pytestmark = pytest.mark.build
 
 # Element-wise with its gradient and without a structured kernel, a reduction, factories, several results, random
-# numbers, lists.
+# numbers, lists, out variants that write another tensor too or a list.
 OPERATORS = (
     "gelu",
     "gelu_backward",
@@ -30,6 +30,9 @@ OPERATORS = (
     "topk",
     "uniform_",
     "_foreach_add_",
+    "rrelu_with_noise",
+    "unbind_copy",
+    "quantize_per_tensor",
 )
 
 # Each operator by the way users call it. Each call must reach a kernel that was added, whose body runs on the host.

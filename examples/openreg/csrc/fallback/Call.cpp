@@ -156,6 +156,9 @@ void Call::writeBack(const Strategy& strategy) {
     if (impl->sizes() != alias->sizes() || impl->strides() != alias->strides() || impl->storage_offset() != alias->storage_offset()) {
       impl->set_sizes_and_strides(alias->sizes(), alias->strides(), alias->storage_offset());
     }
+    if (impl->is_conj() != alias->is_conj()) [[unlikely]] {
+      impl->_set_conj(alias->is_conj());
+    }
   }
   for (const auto& multi_part : multi_parts_) {
     if (multi_part.written) {

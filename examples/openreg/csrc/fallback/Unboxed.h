@@ -3,6 +3,7 @@
 #include <ATen/core/IListRef.h>
 #include <ATen/core/dispatch/Dispatcher.h>
 
+#include <string_view>
 #include <tuple>
 #include <type_traits>
 #include <utility>
@@ -64,11 +65,11 @@ struct Argument<const std::optional<at::Tensor>&> {
 template <>
 struct Argument<at::TensorList> {
   using Held = std::vector<at::Tensor>;
-  static Held hold(Call& call, at::TensorList values) {
+  static Held hold(Call& call, at::TensorList values, Call::Use use = Call::Use::Read) {
     Held held;
     held.reserve(values.size());
     for (const auto& value : values) {
-      held.push_back(call.alias(value));
+      held.push_back(call.alias(value, use));
     }
     return held;
   }
@@ -197,6 +198,32 @@ inline DtypeSet dtypesOf(const c10::List<std::optional<at::Tensor>>& tensors) {
   return dtypesOfEach(tensors.vec());
 }
 
+// The lists of tensors that an operator writes, one bit for each argument: "f_(Tensor(a!)[] self, Tensor[] other) -> ()" gives 1. The C++
+// type of an argument tells whether a tensor is written, but not whether a list is.
+constexpr uint64_t writtenLists(std::string_view schema) {
+  uint64_t lists = 0;
+  int argument = 0;
+  int depth = 0;
+  for (size_t i = schema.find('(') + 1; i < schema.size() && depth >= 0; ++i) {
+    const char c = schema[i];
+    if (c == '(' || c == '[') {
+      ++depth;
+    } else if (c == ')' || c == ']') {
+      --depth;
+    } else if (depth == 0 && c == ',') {
+      ++argument;
+    } else if (depth == 0 && c == '*') {
+      --argument;  // what follows is a keyword argument
+    }
+    if (schema.substr(i, 4) == "!)[]") {
+      lists |= uint64_t{1} << argument;
+    }
+  }
+  return lists;
+}
+static_assert(writtenLists("f(Tensor x, int[2] n=[1,1], *, Tensor(a!)[] out) -> ()") == 0b100);
+static_assert(writtenLists("f_(Tensor(a!)[] self, Tensor[] other, Tensor(b!) step) -> Tensor(a!)[]") == 0b001);
+
 // Runs the CPU kernel on device memory under every policy. It is a template of the signature, not of the operator, which
 // halves the number of instantiations.
 template <class Signature>
@@ -209,11 +236,13 @@ struct OnDevice<R(Args...)> {
     const char* name;
     const char* overload;
     R (*redispatch)(c10::DispatchKeySet, Args...);  // of one of at::_ops
+    uint64_t written_lists;
   };
 
   static R call(const Operator& op, Args... args) {
     Call call(deviceAmong(args...));
-    std::tuple<typename Argument<Args>::Held...> held{Argument<Args>::hold(call, args)...};
+    int argument = 0;
+    std::tuple<typename Argument<Args>::Held...> held{hold<Args>(call, args, op, argument++)...};  // in order, because of the braces
     std::optional<at::Generator> generator;
     if constexpr ((kIsGenerator<Args> || ...)) {
       std::apply([&](auto&... each) { (resolveGenerator(call, each, generator), ...); }, held);
@@ -246,6 +275,16 @@ struct OnDevice<R(Args...)> {
 
  private:
   static constexpr c10::DispatchKeySet kCpu{c10::DispatchKey::CPU};
+
+  template <class T>
+  static typename Argument<T>::Held hold(Call& call, T& argument, const Operator& op, int index) {
+    if constexpr (std::is_same_v<T, at::TensorList>) {
+      const bool written = (op.written_lists >> index & 1) != 0;
+      return Argument<T>::hold(call, argument, written ? Call::Use::Write : Call::Use::Read);
+    } else {
+      return Argument<T>::hold(call, argument);
+    }
+  }
 
   C10_NOINLINE static R callBoxed(const Operator& op, Args... aliases) {
     const auto handle = c10::Dispatcher::singleton().findSchemaOrThrow(op.name, op.overload);
@@ -338,7 +377,8 @@ struct Emulated<Op, R(Args...)> {
 
  private:
   inline static OperatorCounter counter{Op::name, Op::overload_name};
-  static constexpr typename OnDevice<R(Args...)>::Operator op{counter, Op::name, Op::overload_name, &Op::redispatch};
+  static constexpr typename OnDevice<R(Args...)>::Operator op{
+      counter, Op::name, Op::overload_name, &Op::redispatch, writtenLists(Op::schema_str)};
 };
 
 // Emulated<Op>::call, to be registered for `Op` itself.

@@ -76,7 +76,8 @@ class WiderCall {
       : op_(op), info_(info), stack_(stack), selection_(selection), first_(stack->size() - info.written.size()) {
     for (size_t i = 0; i < info_.written.size(); ++i) {
       const auto& value = (*stack_)[first_ + i];
-      forEachTensor(value, [&](const at::Tensor& tensor) { see(tensor); });
+      const bool promotes = !op.schema().arguments()[i].is_out();
+      forEachTensor(value, [&](const at::Tensor& tensor) { see(tensor, promotes); });
       if (info_.dtype_arguments[i] && value.isInt()) {
         named_ = value.toScalarType();
         add(*named_);
@@ -144,11 +145,14 @@ class WiderCall {
     }
   }
 
-  void see(const at::Tensor& tensor) {
+  // Out arguments take no part in type promotion.
+  void see(const at::Tensor& tensor, bool promotes) {
     if (!tensor.defined()) {
       return;
     }
-    promotion_ = at::native::update_result_type_state(tensor, promotion_);
+    if (promotes) {
+      promotion_ = at::native::update_result_type_state(tensor, promotion_);
+    }
     if (!tensor.unsafeGetTensorImpl()->is_wrapped_number()) {
       add(tensor.scalar_type());
     }

@@ -58,7 +58,8 @@ struct Reference<Op, R(Args...)> {
       return at::native::call_fallback_fn_symint<&runReferenceBoxed, Op>::call(adapt<Args>(given)...);
     }
     static const typename fallback::OnDevice<R(Args...)>::Operator op{
-        fallback::OperatorCounter::of({Op::name, Op::overload_name}), Op::name, Op::overload_name, &Op::redispatch};
+        fallback::OperatorCounter::of({Op::name, Op::overload_name}), Op::name, Op::overload_name, &Op::redispatch,
+        fallback::writtenLists(Op::schema_str)};
     return fallback::OnDevice<R(Args...)>::call(op, adapt<Args>(given)...);
   }
 };

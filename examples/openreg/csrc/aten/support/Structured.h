@@ -1,14 +1,15 @@
 #pragma once
 
-#include <ATen/MemoryOverlap.h>
 #include <ATen/TensorIterator.h>
 #include <ATen/core/Tensor.h>
 #include <ATen/native/Resize.h>
 #include <ATen/ops/empty_strided.h>
 #include <c10/core/TensorImpl.h>
+#include <c10/util/MaybeOwned.h>
 
 #include <optional>
 #include <type_traits>
+#include <utility>
 
 #include "runtime/Guard.h"
 
@@ -103,25 +104,27 @@ bool hasOtherDtype(const T& argument, at::ScalarType dtype) {
   }
 }
 
-// Converts the result of a kernel to the dtype of the caller's tensor.
-template <class... Args>
-void copyInto(at::Tensor& out, const at::Tensor& result, const Args&... args) {
-  TORCH_CHECK(
-      c10::canCast(result.scalar_type(), out.scalar_type()), "result type ", result.scalar_type(),
-      " can't be cast to the desired output type ", out.scalar_type());
-  TORCH_CHECK(
-      out.device() == result.device(), "Expected out tensor to have device ", result.device(), ", but got ", out.device(), " instead");
-  const auto check = [&]<class T>(const T& argument) {
-    if constexpr (std::is_same_v<T, at::Tensor>) {
-      at::assert_no_partial_overlap(out, argument);
-    }
-  };
-  (check(args), ...);
-  if (at::native::resize_output(out, result.sizes())) {
-    out.as_strided_(result.sizes(), result.strides());
+// meta() of a kernel that iterates over its operands, for an out tensor of another dtype than the result: it checks that tensor, and
+// sees the dtype of the result as the dtype of the computation, as on the CPU. Its iterator is not for use.
+template <class Kernel>
+struct Checked final : Kernel {
+  Checked(at::Tensor& target, const at::Tensor& computed) : output(target), result(computed) {}
+
+  void set_output_strided(
+      int64_t index, c10::IntArrayRef /*sizes*/, c10::IntArrayRef /*strides*/, at::TensorOptions /*options*/) override {
+    auto& operand = this->operands_[index];
+    operand.exchange_tensor(c10::MaybeOwned<at::TensorBase>::borrowed(result));
+    operand.current_dtype = result.scalar_type();
   }
-  out.copy_(result);
-}
+  void set_output_raw_strided(int64_t index, c10::IntArrayRef sizes, c10::IntArrayRef strides, at::TensorOptions options) override {
+    set_output_strided(index, sizes, strides, options);
+  }
+  const at::Tensor& maybe_get_output(int64_t /*index*/) override {
+    return output;
+  }
+  at::Tensor& output;
+  const at::Tensor& result;
+};
 
 template <class Kernel, class... Args>
 at::Tensor& outVariant(at::Tensor& out, const Args&... args) {
@@ -132,9 +135,12 @@ at::Tensor& outVariant(at::Tensor& out, const Args&... args) {
       Functional<Kernel> op;
       op.meta(args...);
       if (op.output.scalar_type() != out.scalar_type()) {
+        Checked<Kernel>(out, op.output).meta(args...);
         op.impl(args..., op.output);
-        copyInto(out, op.output, args...);
-        return out;
+        if (at::native::resize_output(out, op.output.sizes())) {
+          out.as_strided_(op.output.sizes(), op.output.strides());
+        }
+        return out.copy_(op.output);
       }
     }
   }
