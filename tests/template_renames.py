@@ -19,7 +19,10 @@ from .running import ROOT, git
 OLDEST = "b2758cc2a64176207952c9cc7ec48ac2e5f4501e"  # projects made from here on are carried over
 
 # What git takes for a renamed file and is not: the old file's content went elsewhere, or nowhere.
-NOT_RENAMED: set[tuple[str, str]] = {("python/{{ package_name }}/csrc/Ipc.h", "csrc/runtime/ipc/Ipc.h")}
+NOT_RENAMED: set[tuple[str, str]] = {
+    ("python/{{ package_name }}/csrc/Ipc.h", "csrc/runtime/ipc/Ipc.h"),
+    ("python/{{ package_name }}/csrc/Ipc.cpp", "csrc/device/substitutes/Ipc.cpp"),
+}
 
 
 def why_no_history() -> str:

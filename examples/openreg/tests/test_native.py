@@ -403,7 +403,9 @@ def test_native_kernels_are_no_fallbacks(operators: ModuleType, library: Any, de
     of_the_host = {"aten::abs_", "aten::abs.out", "aten::leaky_relu", f"{device}::bias_relu"}
     counts = operators.fallback_counts()
     states = {name: operators.coverage()[name]["state"] for name in ("aten::abs_", "aten::leaky_relu", "aten::zero_")}
-    launched = states["aten::abs_"] == "native"  # else kernels of the device are no functions of the host (csrc/device/Kernel.h)
+    launched = (
+        states["aten::abs_"] == "native"
+    )  # else kernels of the device are no functions of the host (csrc/device/Kernel.h)
     assert launched or not has("emulation")
     assert counts.keys() == (set() if launched else of_the_host)
     expected = "native" if launched else "host body"
