@@ -99,7 +99,7 @@ def test_the_walkthrough_ports_a_project(source: Source) -> None:
     tree = render_tree(source, ANSWERS)
     port = read_project(STANDIN / "basalt_port")
     sync(tree, project)
-    out = ""
+    out, times = "", []
     for step in steps(page(tree)):
         start = time.perf_counter()
         for part in step.parts:
@@ -109,8 +109,8 @@ def test_the_walkthrough_ports_a_project(source: Source) -> None:
                 for path in part:
                     if path in port:
                         write_file(project / path, port[path])
-        print(f"{step.title}: {time.perf_counter() - start:.0f} s")
-    print(out[-3000:])
+        times.append(f"{step.title}: {time.perf_counter() - start:.0f} s")
+    print("\n".join(times), out[-3000:], sep="\n\n")
     assert int(re.findall(r"(\d+) passed", out)[-1]) > 5000, out[-2000:]
 
 
