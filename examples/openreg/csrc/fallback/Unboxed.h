@@ -241,8 +241,9 @@ struct OnDevice<R(Args...)> {
 
   static R call(const Operator& op, Args... args) {
     Call call(deviceAmong(args...));
-    int argument = 0;
-    std::tuple<typename Argument<Args>::Held...> held{hold<Args>(call, args, op, argument++)...};  // in order, because of the braces
+    auto held = [&]<size_t... I>(std::index_sequence<I...>) {
+      return std::tuple<typename Argument<Args>::Held...>{hold<Args>(call, args, op, I)...};  // in order, because of the braces
+    }(std::index_sequence_for<Args...>());
     std::optional<at::Generator> generator;
     if constexpr ((kIsGenerator<Args> || ...)) {
       std::apply([&](auto&... each) { (resolveGenerator(call, each, generator), ...); }, held);
@@ -277,7 +278,7 @@ struct OnDevice<R(Args...)> {
   static constexpr c10::DispatchKeySet kCpu{c10::DispatchKey::CPU};
 
   template <class T>
-  static typename Argument<T>::Held hold(Call& call, T& argument, const Operator& op, int index) {
+  static typename Argument<T>::Held hold(Call& call, T& argument, const Operator& op, size_t index) {
     if constexpr (std::is_same_v<T, at::TensorList>) {
       const bool written = (op.written_lists >> index & 1) != 0;
       return Argument<T>::hold(call, argument, written ? Call::Use::Write : Call::Use::Read);
