@@ -22,6 +22,12 @@ using Clock = std::chrono::steady_clock;
 
 constexpr size_t kMemory = size_t{16} << 30;
 
+// Worker threads exist in the process alone that made them: the first one that uses more than the current device.
+bool inForkedChild() {
+  static const pid_t owner = getpid();
+  return getpid() != owner;
+}
+
 int deviceCount() {
   static const int count = [] {
     const char* text = std::getenv("BASALT_DEVICES");
@@ -77,7 +83,7 @@ size_t wholePages(size_t bytes) {
 }
 
 bsStatus allocate(void** memory, size_t bytes, bsMemoryKind kind) {
-  if (memory == nullptr || bytes == 0) {
+  if (memory == nullptr || bytes == 0 || inForkedChild()) {
     return bsErrorInvalid;
   }
   auto& all = Memory::instance();
@@ -254,6 +260,9 @@ bsStatus bsGetPointerInfo(const void* pointer, bsPointerInfo* info) {
 }
 
 bsStatus bsStreamCreate(bsStream_t* stream) {
+  if (inForkedChild()) {
+    return bsErrorInvalid;
+  }
   *stream = new bsStream;
   auto& streams = Streams::instance();
   const std::lock_guard<std::mutex> guard(streams.mutex);
@@ -262,7 +271,7 @@ bsStatus bsStreamCreate(bsStream_t* stream) {
 }
 
 bsStatus bsStreamDestroy(bsStream_t stream) {
-  if (stream == nullptr) {
+  if (stream == nullptr || inForkedChild()) {
     return bsErrorInvalid;
   }
   {
@@ -281,7 +290,7 @@ bsStatus bsStreamDestroy(bsStream_t stream) {
 }
 
 bsStatus bsStreamQuery(bsStream_t stream) {
-  if (stream == nullptr) {
+  if (stream == nullptr || inForkedChild()) {
     return bsErrorInvalid;
   }
   const std::lock_guard<std::mutex> guard(stream->mutex);
@@ -289,7 +298,7 @@ bsStatus bsStreamQuery(bsStream_t stream) {
 }
 
 bsStatus bsStreamSynchronize(bsStream_t stream) {
-  if (stream == nullptr) {
+  if (stream == nullptr || inForkedChild()) {
     return bsErrorInvalid;
   }
   stream->finish();
@@ -297,13 +306,10 @@ bsStatus bsStreamSynchronize(bsStream_t stream) {
 }
 
 bsStatus bsMemcpyAsync(void* to, const void* from, size_t bytes, bsStream_t stream) {
-  if (stream == nullptr || (bytes > 0 && (to == nullptr || from == nullptr))) {
+  if (stream == nullptr || bytes == 0 || to == nullptr || from == nullptr || inForkedChild()) {
     return bsErrorInvalid;
   }
   stream->add([=] {
-    if (bytes == 0) {
-      return;
-    }
     auto& memory = Memory::instance();
     const bool unlocked_to = memory.unlock(to, 1);
     const bool unlocked_from = memory.unlock(from, 1);
@@ -319,7 +325,7 @@ bsStatus bsMemcpyAsync(void* to, const void* from, size_t bytes, bsStream_t stre
 }
 
 bsStatus bsEnqueue(bsStream_t stream, void (*function)(void*), void* argument) {
-  if (stream == nullptr || function == nullptr) {
+  if (stream == nullptr || inForkedChild() || function == nullptr) {
     return bsErrorInvalid;
   }
   stream->add([=] { function(argument); });
@@ -327,12 +333,15 @@ bsStatus bsEnqueue(bsStream_t stream, void (*function)(void*), void* argument) {
 }
 
 bsStatus bsEventCreate(bsEvent_t* event) {
+  if (inForkedChild()) {
+    return bsErrorInvalid;
+  }
   *event = new bsEvent;
   return bsSuccess;
 }
 
 bsStatus bsEventDestroy(bsEvent_t event) {
-  if (event == nullptr) {
+  if (event == nullptr || inForkedChild()) {
     return bsErrorInvalid;
   }
   delete event;
@@ -368,7 +377,7 @@ bsStatus bsStreamWaitEvent(bsStream_t stream, bsEvent_t event) {
 }
 
 bsStatus bsEventQuery(bsEvent_t event) {
-  if (event == nullptr) {
+  if (event == nullptr || inForkedChild()) {
     return bsErrorInvalid;
   }
   const std::lock_guard<std::mutex> guard(event->state->mutex);
@@ -376,7 +385,7 @@ bsStatus bsEventQuery(bsEvent_t event) {
 }
 
 bsStatus bsEventSynchronize(bsEvent_t event) {
-  if (event == nullptr) {
+  if (event == nullptr || inForkedChild()) {
     return bsErrorInvalid;
   }
   waitFor(*event->state);

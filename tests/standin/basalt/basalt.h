@@ -17,7 +17,8 @@ extern "C" {
  * - a stream that waits for an event waits for the event's state when the wait is reached, so a later record moves the wait;
  * - bsMemcpyAsync never waits, not even for pageable memory.
  *
- * Every function may be called from any thread. After fork() only the parent may use the library.
+ * Every function may be called from any thread. A size of 0 is an error. After fork() the functions of the child report bsErrorInvalid,
+ * but for those of the current device.
  */
 
 typedef enum {

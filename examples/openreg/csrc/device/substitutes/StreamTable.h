@@ -6,6 +6,7 @@
 #include <unordered_map>
 
 #include "device/Event.h"
+#include "device/ScopedDevice.h"
 #include "device/Stream.h"
 
 namespace openreg::device {
@@ -20,11 +21,10 @@ namespace openreg::device {
 // A stream that another library made is not in the table: get_stream_from_external() raises ValueError for it, unless the port adds it.
 class StreamTable {
  public:
-  // A stream of the current device. Returns it.
+  // Returns the stream.
   StreamHandle add(StreamHandle stream, int device) {
-    auto* const last = createEvent(/*timing=*/false);
     const std::lock_guard<std::mutex> guard(mutex_);
-    streams_.insert_or_assign(stream, Entry{device, last});
+    streams_.insert_or_assign(stream, Entry{device});
     return stream;
   }
 
@@ -35,19 +35,36 @@ class StreamTable {
   // Records an event behind the work that was submitted. Call it after each submission of a kernel, copy, fill or wait, but not after
   // recordEvent.
   void submitted(StreamHandle stream) {
-    recordEvent(find(stream).last, stream);
+    auto* last = find(stream).last;
+    recordEvent(last != nullptr ? last : makeLast(stream), stream);
   }
 
   // Whether everything submitted has completed, as the event behind the last submission tells.
   bool query(StreamHandle stream) {
-    return queryEvent(find(stream).last);
+    auto* const last = find(stream).last;
+    return last == nullptr || queryEvent(last);
   }
 
  private:
   struct Entry {
     int device;
-    EventHandle last;  // behind the last submission
+    EventHandle last = nullptr;  // behind the last submission
   };
+
+  EventHandle makeLast(StreamHandle stream) {
+    const ScopedDevice scope(device(stream));
+    auto* const made = createEvent(/*timing=*/false);
+    EventHandle last = nullptr;
+    {
+      const std::lock_guard<std::mutex> guard(mutex_);
+      auto& entry = streams_.at(stream);
+      last = entry.last = entry.last != nullptr ? entry.last : made;
+    }
+    if (last != made) {
+      destroyEvent(made);  // another thread was first
+    }
+    return last;
+  }
 
   Entry find(StreamHandle stream) {
     const std::lock_guard<std::mutex> guard(mutex_);
