@@ -50,7 +50,8 @@ def steps(page: str) -> Iterator[Step]:
     for title, text in re.findall(r"^## \d+\. (.+)\n((?:(?!## ).*\n)*)", page, re.MULTILINE):
         parts: list[list[str] | str] = []
         for files, commands in re.findall(r"^Files: (.*)$|^```bash\n((?:(?!```).*\n)*)```$", text, re.MULTILINE):
-            names = re.findall(r"`([^`]+[^/])`", files)  # the kernel that add-op writes is named without its folder
+            # The kernel that add-op writes is named without its folder, because pages name only paths that exist.
+            names = re.findall(r"[\w/]+\.(?:cpp|h|cmake)\b", files)
             parts.append([name if "/" in name else f"csrc/aten/native/{name}" for name in names] if files else commands)
         yield Step(title, parts)
 
