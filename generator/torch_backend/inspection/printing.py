@@ -88,9 +88,9 @@ def _print_steps(status: Status) -> None:
 
 
 def _print_declined(status: Status) -> None:
-    if status.declined:
-        heading(f"Declined: {len(status.declined)} optional capabilities")
-    for item in status.declined:
+    if status.seam.declined:
+        heading(f"Declined: {len(status.seam.declined)} optional capabilities")
+    for item in status.seam.declined:
         click.echo(f"  {item.name:<{NAME_WIDTH}} {item.reason or 'no reason given'}")
 
 

@@ -63,10 +63,12 @@ class Seam:
     Attributes:
         sdk: folder of the emulated SDK, relative to the project; None if it does not exist.
         files: the files, ordered by path.
+        declined: the optional capabilities that the port declines.
     """
 
     sdk: str | None
     files: list[SeamFile]
+    declined: list[Declined]
 
     @property
     def functions(self) -> int:
@@ -93,7 +95,8 @@ def read_seam(project: Project) -> Seam:
     name = project.answers.get("sdk_name")
     folder = project.root / "third_party" / str(name) if name else None
     names = _declared(folder, str(project.answers.get("sdk_prefix", ""))) if folder else set()
-    given_up = {DECLINED_FILES.get(item.name) for item in declined(project.root)}
+    given_up = declined(project.root)
+    not_needed = {DECLINED_FILES.get(item.name) for item in given_up}
     files = []
     for path in sorted((project.root / "csrc" / "device").rglob("*")):
         if path.suffix not in SUFFIXES or path.name == PLACEHOLDER or path.parent.name == SUBSTITUTES:
@@ -102,11 +105,11 @@ def read_seam(project: Project) -> Seam:
         emulated = [f.name for f in defined if names & set(re.findall(r"[A-Za-z_]\w*", f.code))]
         unwritten = [f.name for f in defined if _UNWRITTEN.search(f.code)]
         shown = path.relative_to(project.root).as_posix()
-        if shown in given_up:
+        if shown in not_needed:
             emulated, unwritten = [], []
         if defined:
             files.append(SeamFile(shown, [f.name for f in defined], emulated, unwritten))
-    return Seam(folder.relative_to(project.root).as_posix() if folder and names else None, files)
+    return Seam(folder.relative_to(project.root).as_posix() if folder and names else None, files, given_up)
 
 
 def declined(root: Path) -> list[Declined]:

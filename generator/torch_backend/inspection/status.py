@@ -15,7 +15,7 @@ from torch_backend.source import find_source
 from .doctor.requirements import of_project, written
 from .operators import Coverage, count, coverage
 from .porting import Tag, tags
-from .seam import Declined, Seam, declined, read_seam
+from .seam import Seam, read_seam
 from .steps import NATIVE, Step, steps
 
 
@@ -29,7 +29,6 @@ class Status:
         seam: the functions of the seam.
         tags: the ``PORTING:`` tags that are left.
         steps: the steps of the port in the order of docs/porting.md.
-        declined: the optional capabilities that the port declines.
         operators: the operators of the built backend; None if the backend was not loaded.
         unavailable: the reason why ``operators`` is None.
     """
@@ -39,7 +38,6 @@ class Status:
     seam: Seam
     tags: list[Tag]
     steps: list[Step]
-    declined: list[Declined]
     operators: Coverage | None
     unavailable: str
 
@@ -62,7 +60,7 @@ class Status:
                 "files": [asdict(file) for file in self.seam.files],
             },
             "steps": [{**asdict(step), "done": not step.left} for step in self.steps],
-            "declined": {item.name: item.reason for item in self.declined},
+            "declined": {item.name: item.reason for item in self.seam.declined},
             "porting_tags": [asdict(tag) for tag in self.tags],
             "operators": {
                 "running": count(self.operators.operators) if self.operators else None,
@@ -96,7 +94,6 @@ def read_status(project: Project, python: Path | None, time_limit: float) -> Sta
         seam,
         left,
         steps(project.root, seam, left, kernels),
-        declined(project.root),
         operators,
         unavailable,
     )

@@ -8,7 +8,7 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 
 from .porting import Tag
-from .seam import DECLINED_FILES, Declined, Seam, declined
+from .seam import DECLINED_FILES, Seam
 
 # Title, and the files that the step writes.
 STEPS: tuple[tuple[str, tuple[str, ...]], ...] = (
@@ -44,7 +44,6 @@ def steps(root: Path, seam: Seam, tags: Sequence[Tag], seeds: Sequence[str]) -> 
         seeds: names of the kernels' files that the template renders.
     """
     result: list[Step] = []
-    given_up = declined(root)
     for title, patterns in STEPS:
         if title == "First native operator":
             left = _without_native_operator(root, seeds)
@@ -52,19 +51,19 @@ def steps(root: Path, seam: Seam, tags: Sequence[Tag], seeds: Sequence[str]) -> 
             open_steps = [step.title for step in result if step.left]
             left = [f"after: {', '.join(open_steps)}"] if open_steps else []
         else:
-            left = _left(patterns, seam, tags, given_up)
+            left = _left(patterns, seam, tags)
         result.append(Step(title, [p for p in patterns if "*" in p or (root / p).exists()], left))
     return result
 
 
-def _left(patterns: Sequence[str], seam: Seam, tags: Sequence[Tag], given_up: Sequence[Declined]) -> list[str]:
+def _left(patterns: Sequence[str], seam: Seam, tags: Sequence[Tag]) -> list[str]:
     left = []
-    decided = {DECLINED_FILES.get(item.name) for item in given_up}
+    decided = {DECLINED_FILES.get(item.name) for item in seam.declined}
     for file in seam.files:
         todo = file.unwritten or file.emulated
         if file.path in patterns and todo:
             left.append(f"{file.path}: {len(todo)} of {len(file.functions)} functions")
-    for item in given_up:
+    for item in seam.declined:
         if item.path in patterns and not item.decided:
             left.append(f"{item.path}: write `{item.name}` or put your reason into its line")
     covered = {line.partition(":")[0] for line in left}
