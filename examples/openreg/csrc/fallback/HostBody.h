@@ -8,8 +8,8 @@
 #include <string_view>
 #include <utility>
 
-#include "device/Kernel.h"
 #include "device/Export.h"
+#include "device/Kernel.h"
 #include "fallback/OperatorCounter.h"
 #include "fallback/OperatorOrigin.h"
 #include "fallback/Unboxed.h"
