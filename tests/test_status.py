@@ -215,6 +215,18 @@ def test_the_steps_of_an_unwritten_port_are_open(source: Source, tmp_path: Path)
     }
 
 
+def test_a_declined_capability_with_its_functions_is_left(source: Source, tmp_path: Path) -> None:
+    project = render_into(source, tmp_path / "project", device_library="external")
+    with (project / "csrc/device/Event.cpp").open("a", encoding="utf-8") as file:
+        file.write(
+            "\nnamespace acme::device {\n\ndouble elapsedTime() {\n  return 1;\n}\n\n}  // namespace acme::device\n"
+        )
+    left = {step["title"]: step["left"] for step in cast("list[dict[str, Any]]", status(project=project)["steps"])}
+    line = "csrc/device/Declined.cpp: delete the line of `timing`, because csrc/device/Event.cpp has its functions"
+    assert line in left["Decline the rest"]
+    assert not any("write `timing`" in line for line in left["Decline the rest"])
+
+
 def test_a_finished_port_has_no_step_left(source: Source, tmp_path: Path) -> None:
     tree = render_tree(source, {"vendor_name": "Acme", "device_library": "external"})
     port = read_project(ROOT / "tests" / "standin" / "basalt_port")

@@ -27,7 +27,8 @@ def first(template: Template, project: Path) -> str:
     commit_all(template.root, "changelog")
     commit = git(template.root, "describe", "--always").strip()
     answers = (project / ".copier-answers.yml").read_text(encoding="utf-8")
-    edit(project, ".copier-answers.yml", answers.replace("v1.0.0", commit))
+    # In quotes, as copier writes it: YAML takes a commit of digits alone for a number.
+    edit(project, ".copier-answers.yml", answers.replace("v1.0.0", f"'{commit}'"))
     return commit
 
 

@@ -17,6 +17,13 @@ PLACEHOLDER = "NotWritten.h"
 SUBSTITUTES = "substitutes"
 # The files with the functions of a capability alone. A port that declines the capability writes none of them.
 DECLINED_FILES = {"graphs": "csrc/device/Graph.cpp", "sharing": "csrc/device/Ipc.cpp"}
+# The functions of the other capabilities, which stand in files with other functions.
+DECLINED_FUNCTIONS = {
+    "peer_access": {"canAccessPeer"},
+    "pinned_memory": {"hostAllocate", "hostRelease"},
+    "priorities": {"priorityRange", "streamPriority"},
+    "timing": {"elapsedTime"},
+}
 _UNWRITTEN = re.compile(r"\b(?:notWritten|warnNotWritten)\b")
 
 _DECLINED = re.compile(

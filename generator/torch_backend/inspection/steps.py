@@ -8,7 +8,7 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 
 from .porting import Tag
-from .seam import DECLINED_FILES, Seam
+from .seam import DECLINED_FILES, DECLINED_FUNCTIONS, Seam
 
 # Title, and the files that the step writes.
 STEPS: tuple[tuple[str, tuple[str, ...]], ...] = (
@@ -64,7 +64,12 @@ def _left(patterns: Sequence[str], seam: Seam, tags: Sequence[Tag]) -> list[str]
         if file.path in patterns and todo:
             left.append(f"{file.path}: {len(todo)} of {len(file.functions)} functions")
     for item in seam.declined:
-        if item.path in patterns and not item.decided:
+        if item.path not in patterns:
+            continue
+        functions = DECLINED_FUNCTIONS.get(item.name, set())
+        if places := [file.path for file in seam.files if functions & set(file.functions)]:
+            left.append(f"{item.path}: delete the line of `{item.name}`, because {', '.join(places)} has its functions")
+        elif not item.decided:
             left.append(f"{item.path}: write `{item.name}` or put your reason into its line")
     covered = {line.partition(":")[0] for line in left}
     for tag in tags:

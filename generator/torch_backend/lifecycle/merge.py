@@ -137,6 +137,7 @@ def merge(
     moved: Callable[[str], str] = lambda path: path,
     rewrite: Rewrite | None = None,
     written: Iterable[str] = (),
+    omitted: Iterable[str] = (),
     follow_renames: bool = True,
 ) -> Merged:
     """Merges the differences between two renders into the project.
@@ -150,6 +151,7 @@ def merge(
         moved: returns the new path of a file that the template has moved.
         rewrite: replaces renamed words in a text.
         written: patterns of files that a vendor writes: where both sides changed a line, the project's text stays.
+        omitted: files that the project does not get if they are new.
         follow_renames: let git find further renamed files, and carry edits over into them.
 
     Raises:
@@ -169,6 +171,9 @@ def merge(
         # New seeds are added. Existing ones do not change, and a seed that the vendor deleted stays deleted.
         if kept := base.get(path) or ours.get(path):
             theirs[path] = base[path] = kept
+    for path in omitted:
+        if path not in base:
+            theirs.pop(path, None)
     answers = theirs[ANSWERS_FILE]
     base[ANSWERS_FILE] = theirs[ANSWERS_FILE] = ours[ANSWERS_FILE]
 

@@ -23,7 +23,8 @@ from .repository import Repository, Revision, parse_version
 
 FILE = "migrations.yml"
 _MAPPINGS = ("renames", "replacements", "answers")
-_KEYS = {"version", "features", "note", *_MAPPINGS}
+_LISTS = ("features", "omitted")
+_KEYS = {"version", "note", *_LISTS, *_MAPPINGS}
 _INCLUDE = re.compile(r"""^([ \t]*#[ \t]*include[ \t]*")([^"\n]+)(")""", re.MULTILINE)
 _SOURCES = "csrc/"  # the folder to which a project's #include paths are relative
 
@@ -38,6 +39,7 @@ class Migration:
         replacements: old text to new text, whole words, in what the vendor has written.
         answers: old question to the question that takes its answer over.
         features: parts of every older project that are optional from this version on.
+        omitted: new files that only new projects get, because they do not fit what older projects have.
         note: the text for the user.
     """
 
@@ -46,6 +48,7 @@ class Migration:
     replacements: dict[str, str] = field(default_factory=dict)
     answers: dict[str, str] = field(default_factory=dict)
     features: list[str] = field(default_factory=list)
+    omitted: list[str] = field(default_factory=list)
     note: str = ""
 
 
@@ -65,17 +68,17 @@ def parse(text: str) -> list[Migration]:
     for entry in entries:
         version = parse_version(str(entry.get("version", "")))
         mappings = {key: entry.get(key, {}) for key in _MAPPINGS}
-        features = entry.get("features", [])
-        right = isinstance(features, list) and all(
+        lists = {key: entry.get(key, []) for key in _LISTS}
+        right = all(isinstance(value, list) for value in lists.values()) and all(
             isinstance(value, dict) and all(value) for value in mappings.values()
         )
         if version is None or entry.keys() - _KEYS or not right:
             raise UserError(
                 f"{FILE} of the template: an entry has a version such as 1.2.0 (in quotes), and of renames, "
-                "replacements and answers (old: new), features (a list) and note what it needs; "
+                "replacements and answers (old: new), features and omitted (lists) and note what it needs; "
                 f"this one does not: {entry}"
             )
-        found.append(Migration(version, **mappings, features=features, note=str(entry.get("note", ""))))
+        found.append(Migration(version, **mappings, **lists, note=str(entry.get("note", ""))))
     return sorted(found, key=lambda migration: migration.version)
 
 
@@ -103,12 +106,16 @@ def beyond(steps: Iterable[Migration], seen: Iterable[Migration]) -> Iterator[Mi
             def of(key: str, step: Migration = step, fresh: set[tuple[str, str, str]] = fresh) -> dict[str, str]:
                 return {old: new for old, new in getattr(step, key).items() if (key, old, new) in fresh}
 
+            def names(key: str, step: Migration = step, fresh: set[tuple[str, str, str]] = fresh) -> list[str]:
+                return [name for name in getattr(step, key) if (key, name, "") in fresh]
+
             yield replace(
                 step,
                 renames=of("renames"),
                 replacements=of("replacements"),
                 answers=of("answers"),
-                features=[name for name in step.features if ("features", name, "") in fresh],
+                features=names("features"),
+                omitted=names("omitted"),
                 note=step.note if ("note", step.note, "") in fresh else "",
             )
 
@@ -116,7 +123,7 @@ def beyond(steps: Iterable[Migration], seen: Iterable[Migration]) -> Iterator[Mi
 def _items(step: Migration) -> list[tuple[str, str, str]]:
     """Yields the items of an entry."""
     items = [(key, str(old), str(new)) for key in _MAPPINGS for old, new in getattr(step, key).items()]
-    items += [("features", name, "") for name in step.features]
+    items += [(key, str(name), "") for key in _LISTS for name in getattr(step, key)]
     return [*items, ("note", step.note, "")] if step.note else items
 
 

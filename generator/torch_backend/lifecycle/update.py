@@ -138,6 +138,7 @@ def update(
             moved=lambda path: migrations.rename(path, rewriter.renames),
             rewrite=rewriter if steps else None,
             written=WRITTEN_BY_VENDORS,
+            omitted=[path for step in steps for path in step.omitted],
         ) as merged:
             notes = [printable(step.note.strip()) for step in steps if step.note]
             done = Update(here, there, news(repository, current, target), notes, merged)
@@ -184,6 +185,7 @@ def merged_render(
     moved: Callable[[str], str] = lambda path: path,
     rewrite: Rewrite | None = None,
     written: Sequence[str] = (),
+    omitted: Sequence[str] = (),
     follow_renames: bool = True,
 ) -> Iterator[Merged]:
     """Renders the current and the target revision of the template, and merges them with the project.
@@ -201,6 +203,7 @@ def merged_render(
         moved: see ``merge``.
         rewrite: see ``merge``.
         written: see ``merge``.
+        omitted: see ``merge``.
         follow_renames: see ``merge``.
 
     Raises:
@@ -222,6 +225,7 @@ def merged_render(
             moved=moved,
             rewrite=rewrite,
             written=written,
+            omitted=omitted,
             follow_renames=follow_renames,
         )
 
