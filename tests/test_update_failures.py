@@ -16,9 +16,9 @@ from torch_backend.source import Source
 from .conftest import render_into
 from .running import commit_all, git
 from .test_cli import run
-from .versions import EVENT, STREAM, Template, edit, originals, project, snapshot, template, with_a_signal_at_call
+from .versions import Template, busy, edit, originals, project, snapshot, template, with_a_signal_at_call
 
-__all__ = ["originals", "project", "template"]
+__all__ = ["busy", "originals", "project", "template"]
 
 
 def test_a_project_without_a_recorded_version_is_refused(source: Source, tmp_path: Path) -> None:
@@ -76,19 +76,6 @@ def test_a_broken_template_leaves_the_project_as_it_was(template: Template, proj
     assert "no_such_name" in result.output
     assert "Traceback" not in result.output
     assert snapshot(project) == before
-
-
-@pytest.fixture
-def busy(template: Template, project: Path) -> Path:
-    """A project whose update adds, removes, changes, and conflicts."""
-    edit(project, STREAM, "the vendor's\n")
-    template.write(f"template/{STREAM}.jinja", "the template's\n")
-    template.append("template/README.md.jinja", "\nNews.\n")
-    (template.root / "template" / f"{EVENT}.jinja").unlink()
-    for number in range(5):
-        template.write(f"template/news/{number}.txt", "News.\n")
-    template.release("v1.1.0")
-    return project
 
 
 @pytest.mark.parametrize("function", ["copy2", "rename", "index"])
@@ -160,5 +147,10 @@ def test_what_a_killed_update_leaves_is_explained(busy: Path) -> None:
     (busy / ".torch-backend-abc").mkdir()
     result = run("update", "--project", str(busy))
     assert result.exit_code == 2
-    assert "An earlier update" in result.output
-    assert "git reset --hard" in result.output
+    assert "Run `torch-backend update --abort` first: an earlier update" in result.output
+    assert "reset --hard" not in result.output
+    assert (
+        run("update", "--abort", "--project", str(busy)).output
+        == "The update is undone. Files: none had been changed.\n"
+    )
+    assert not list(busy.glob(".torch-backend-*"))

@@ -60,6 +60,19 @@ def project(originals: Path, template: Template, tmp_path: Path) -> Path:
     return folder
 
 
+@pytest.fixture
+def busy(template: Template, project: Path) -> Path:
+    """A project whose update adds, removes, changes, and conflicts."""
+    edit(project, STREAM, "the vendor's\n")
+    template.write(f"template/{STREAM}.jinja", "the template's\n")
+    template.append("template/README.md.jinja", "\nNews.\n")
+    (template.root / "template" / f"{EVENT}.jinja").unlink()
+    for number in range(5):
+        template.write(f"template/news/{number}.txt", "News.\n")
+    template.release("v1.1.0")
+    return project
+
+
 def edit(project: Path, name: str, text: str) -> None:
     path = project / name
     path.parent.mkdir(parents=True, exist_ok=True)

@@ -14,11 +14,11 @@ from pathlib import Path
 
 from torch_backend.errors import UserError
 from torch_backend.git import Git
+from torch_backend.render import ANSWERS_FILE
 
+from . import undo
 from .interruption import point_of_no_return
 from .merge import Merged
-
-STAGING = ".torch-backend-"
 
 
 def transplant(merged: Merged, project: Path) -> None:
@@ -34,12 +34,16 @@ def transplant(merged: Merged, project: Path) -> None:
                 f"{path} would be overwritten, and git ignores it: move it away first. Nothing was changed.", 2
             )
     conflicts = _prepare_index(merged, project)
-    with tempfile.TemporaryDirectory(prefix=STAGING, dir=project) as staging:
+    with tempfile.TemporaryDirectory(prefix=undo.STAGING, dir=project) as staging:
         new, old = Path(staging) / "new", Path(staging) / "old"
         for path, kind in merged.changes.items():
             if kind != "D":
                 (new / path).parent.mkdir(parents=True, exist_ok=True)
                 shutil.copy2(merged.folder / path, new / path, follow_symlinks=False)
+        old.mkdir()
+        if ANSWERS_FILE in merged.changes:
+            shutil.copy2(project / ANSWERS_FILE, old / ANSWERS_FILE)
+        undo.record(project, merged.changes, new)
         point_of_no_return()
         done: list[tuple[Path, Path]] = []
         try:
@@ -51,6 +55,7 @@ def transplant(merged: Merged, project: Path) -> None:
                 source.parent.mkdir(parents=True, exist_ok=True)
                 target.rename(source)
                 _prune(target.parent, project)
+            undo.forget(project)
             raise
 
 
@@ -62,13 +67,19 @@ def _swap(changes: dict[str, str], project: Path, new: Path, old: Path, done: li
         source.rename(target)
         done.append((source, target))
 
-    for path in changes:
+    # The project has its answers file at all times: commands, and so `update --abort`, find the project by it.
+    others = {path: kind for path, kind in changes.items() if path != ANSWERS_FILE}
+    for path in others:
         if os.path.lexists(project / path) and not ((project / path).is_dir() and not (project / path).is_symlink()):
             move(project / path, old / path)
             _prune((project / path).parent, project)
-    for path, kind in changes.items():
+    for path, kind in others.items():
         if kind != "D":
             move(new / path, project / path)
+    if ANSWERS_FILE in changes:
+        answers = project / ANSWERS_FILE
+        done.append((answers, old / ANSWERS_FILE))
+        move(new / ANSWERS_FILE, answers)
 
 
 def _prune(folder: Path, top: Path) -> None:

@@ -27,7 +27,8 @@ from .interruption import interruptible
 from .merge import Merged, Scratch, merge
 from .ownership import WRITTEN_BY_VENDORS, Rewrite
 from .repository import Repository, Revision, open_repository
-from .transplant import STAGING, transplant
+from .transplant import transplant
+from .undo import staging_folders
 
 UNTOUCHED = "The project is unchanged."
 FIXED = {"vendor_name", "device_name", "package_name", "sdk_name", "sdk_prefix"}
@@ -243,11 +244,10 @@ def require_clean(project: Project) -> None:
             "run `git init`, `git add --all` and `git commit` there first.",
             2,
         )
-    left = sorted(path.name for path in project.root.glob(f"{STAGING}*"))
-    if left:
+    if left := staging_folders(project.root):
         raise UserError(
-            f"An earlier update of {project.root} was killed and left {left[0]}/. Return to your last commit: "
-            f"`git reset --hard` and `git clean -fd` in the project; {UNTOUCHED}",
+            f"Run `torch-backend update --abort` first: an earlier update of {project.root} was killed and left "
+            f"{left[0].name}/. {UNTOUCHED}",
             2,
         )
     if changes := git.text("status", "--porcelain", "--untracked-files=normal", "--", "."):

@@ -15,6 +15,7 @@ from torch_backend.project import Project
 from .changelog import printable
 from .features import FeatureChange, change_features
 from .merge import Merged
+from .undo import abort
 from .update import check, update
 
 
@@ -44,6 +45,7 @@ def _shared(command: Callable[..., Any]) -> Callable[..., Any]:
     "--check", "only_check", is_flag=True, help="Only report whether there is a newer version; exit code 1 if so."
 )
 @click.option("--json", "as_json", is_flag=True, help="With --check: print JSON.")
+@click.option("--abort", "take_back", is_flag=True, help="Undo the last update or change of features.")
 @click.option(
     "--data", "pairs", multiple=True, metavar="QUESTION=ANSWER", help="Answer a new question, or change an answer."
 )
@@ -54,6 +56,7 @@ def update_command(
     ref: str | None,
     only_check: bool,
     as_json: bool,
+    take_back: bool,
     dry_run: bool,
     pairs: tuple[str, ...],
     defaults: bool,
@@ -63,7 +66,7 @@ def update_command(
     The project must be in git with everything committed. What both you and the template have edited at the same place
     is left as a conflict, as `git merge` leaves it, and the exit code is 1. In files that a port writes, as those of
     csrc/device, your text stays, and what the template has there is shown. Whatever goes wrong on the way, the project
-    stays as it was.
+    stays as it was. Until you commit, --abort undoes the update; it changes no file that the update has not changed.
 
     The newest version is the newest git tag such as v1.2.0. A template without such tags has a version with each
     commit: the project is taken to the newest one of its branch. An installed torch-backend takes it to what it
@@ -74,6 +77,11 @@ def update_command(
         raise click.UsageError("--json needs --check.")
     if only_check and (ref or dry_run):
         raise click.UsageError("--check cannot be combined with --ref or --dry-run.")
+    if take_back:
+        if only_check or ref or dry_run or address or pairs or defaults:
+            raise click.UsageError("--abort needs no other option than --project.")
+        _abort(project)
+        return
     if only_check:
         status = check(project, address)
         current = status.labels[status.current]
@@ -99,6 +107,18 @@ def update_command(
     for note in done.notes:
         click.echo(f"Note: {note}\n")
     _report(done.merged, dry_run, "Answer the template anew" if same else f"Update the template to {done.new}")
+
+
+def _abort(project: Project) -> None:
+    done = abort(project.root)
+    if done.kept:
+        click.echo("You had edited these files since the update:")
+        for path in done.edited:
+            click.echo(f"  {path}")
+        click.echo(f"`git show {done.kept}` has your edits.")
+    counts = [(len(done.restored), "restored"), (len(done.removed), "removed")]
+    words = ", ".join(f"{number} {word}" for number, word in counts if number) or "none had been changed"
+    click.echo(f"The update is undone. Files: {words}.")
 
 
 @click.command("add-feature")
@@ -177,10 +197,13 @@ def _report(merged: Merged, dry_run: bool, message: str) -> None:
         click.echo(
             "\nNext: edit each of these files (search for <<<<<<<), then `git add` it, or `git rm` it.\n"
             "When `git status` shows no more conflicts, build, test, and run\n"
-            f'`git add --all && git commit -m "{message}"`.\n'
-            "To undo the update, run `git reset --hard && git clean -fd`."
+            f'`git add --all . && git commit -m "{message}"`.\n'
+            "To undo this, run `torch-backend update --abort`."
         )
     else:
-        click.echo(f'\nNext: check `git status`, build, test, and run `git add --all && git commit -m "{message}"`.')
+        click.echo(
+            f'\nNext: check `git status`, build, test, and run `git add --all . && git commit -m "{message}"`.\n'
+            "To undo this, run `torch-backend update --abort`."
+        )
     if conflicts:
         sys.exit(1)
