@@ -14,7 +14,7 @@ import re
 import sys
 from pathlib import Path
 
-from torch_backend.addop.adding import add_where_possible
+from torch_backend.addop.adding import add_operators
 from torch_backend.environment import Environment, create_environment
 from torch_backend.errors import UserError
 from torch_backend.inside.schemas.schema import Schemas
@@ -64,7 +64,8 @@ def write_kernels(root: Path, names: list[str], refused: Path) -> None:
     text = re.sub(r"(?m)^set_source_files_properties\(\$\{kernels\} .*\n", "", lists.read_text(encoding="utf-8"))
     lists.write_text(text, encoding="utf-8")
     project = Project.find(root)
-    _, reasons = add_where_possible(project, names, Path(sys.executable), samples=False)
+    done = add_operators(project, names, Path(sys.executable), samples=False)
+    reasons = done.refused | done.existing
     refused.write_text(json.dumps(reasons, indent=1), encoding="utf-8")
 
 

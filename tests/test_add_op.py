@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 import yaml
 from click.testing import CliRunner, Result
+from torch_backend.addop import adding
 from torch_backend.addop.registered import kernels
 from torch_backend.cli import main
 from torch_backend.maintenance.formatting import format_cpp
@@ -74,18 +75,21 @@ def test_json_lists_what_was_written(fresh: Path) -> None:
     assert done.exit_code == 0, done.output
     printed = json.loads(done.stdout)
     assert (printed["project"], printed["python"], printed["built"]) == (str(fresh), sys.executable, False)
-    assert printed["next"][1][1:] == ["-m", "pytest", "tests/test_gelu.py"]
+    assert printed["next"][1][1:] == ["-m", "pytest", "tests/test_op_gelu.py"]
     (gelu,) = printed["operators"]
     assert {name: gelu[name] for name in ("name", "functions", "kernel", "test", "opinfos", "unserved")} == {
         "name": "gelu",
         "functions": ["gelu", "gelu_", "gelu.out"],
         "kernel": f"{NATIVE}/Gelu.cpp",
-        "test": "tests/test_gelu.py",
+        "test": "tests/test_op_gelu.py",
         "opinfos": ["nn.functional.gelu"],
         "unserved": [],
     }
-    refused = add_op(fresh, "gelu", "--json")
-    assert (refused.exit_code, refused.stdout) == (1, "")
+    assert printed["refused"] == {}
+    again = add_op(fresh, "gelu", "--json")
+    assert again.exit_code == 1
+    told = json.loads(again.stdout)
+    assert (told["operators"], told["next"], list(told["refused"])) == ([], [], ["gelu"])
 
 
 def test_each_operator_has_a_kernel_and_a_test(result: tuple[Path, Tree, str]) -> None:
@@ -119,7 +123,7 @@ def test_each_operator_has_a_kernel_and_a_test(result: tuple[Path, Tree, str]) -
         "eye",
         "mm",
     )
-    new = {f"{NATIVE}/{stem}.cpp" for stem in stems} | {f"tests/test_{name}.py" for name in tests}
+    new = {f"{NATIVE}/{stem}.cpp" for stem in stems} | {f"tests/test_op_{name}.py" for name in tests}
     assert after.keys() - before.keys() == new
     changed = {path for path in before if before[path] != after[path]}
     assert changed == {LIST, "docs/porting.md"}
@@ -212,24 +216,26 @@ def test_the_list_loses_the_operators_that_got_a_kernel(result: tuple[Path, Tree
         for schema in re.findall(r'm\.impl\("([\w.]+)"', path.read_text())
     }
     assert len(written) == 27
-    # The lines of operators that were emulated are gone, and no other has changed.
+    # The lines of operators that were emulated are comments, and no other has changed.
     old = (before[LIST].text or "").splitlines()
     added = [schema for schema in written if f'EMULATED("{schema}", {schema.replace(".", "_")})' in old]
     assert {"gelu", "gelu_backward", "relu", "add.Tensor", "mm.out"} <= set(added)
-    assert text.splitlines() == [line for line in old if not any(f'"{schema}"' in line for schema in written)]
+    assert text.splitlines() == [
+        f"// {line}" if any(f'"{schema}"' in line for schema in written) else line for line in old
+    ]
 
 
 def test_written_tests_are_python_with_the_expected_functions(result: tuple[Path, Tree, str]) -> None:
     project = result[0]
     for name in ("gelu", "gelu_backward", "relu", "sum", "amax", "arange", "full", "add_tensor", "topk", "eye"):
-        text = (project / f"tests/test_{name}.py").read_text()
+        text = (project / f"tests/test_op_{name}.py").read_text()
         functions = {node.name for node in ast.parse(text).body if isinstance(node, ast.FunctionDef)}
         assert "test_the_kernel_is_in_its_file" in functions
         assert "test_samples" in functions
         assert "find(" in text
-    assert "test_gradients" in (project / "tests/test_gelu_backward.py").read_text()
-    assert "test_values" not in (project / "tests/test_gelu_backward.py").read_text()
-    assert '"gelu.default": ["gelu_.default", "gelu.out"],' in (project / "tests/test_gelu.py").read_text()
+    assert "test_gradients" in (project / "tests/test_op_gelu_backward.py").read_text()
+    assert "test_values" not in (project / "tests/test_op_gelu_backward.py").read_text()
+    assert '"gelu.default": ["gelu_.default", "gelu.out"],' in (project / "tests/test_op_gelu.py").read_text()
 
 
 def test_what_is_written_is_formatted(result: tuple[Path, Tree, str]) -> None:
@@ -250,24 +256,25 @@ def test_the_next_commands_are_printed(result: tuple[Path, Tree, str]) -> None:
     project, _, output = result
     assert f"  cd {project}\n" in output
     assert "-m pip install --no-build-isolation --no-deps --editable ." in output
-    assert "-m pytest tests/test_gelu.py tests/test_gelu_backward.py" in output
+    assert "-m pytest tests/test_op_gelu.py tests/test_op_gelu_backward.py" in output
     assert "Until then the operator runs on the host, and list-ops calls it a host body." in output
 
 
-def test_a_refusal_names_every_reason_and_writes_nothing(fresh: Path) -> None:
-    """All that is wrong is said at once, and then nothing is written, for good operators either."""
+def test_each_refusal_has_its_reason_and_the_others_are_written(fresh: Path) -> None:
     before = read_project(fresh)
     done = add_op(fresh, "gelu", "geluu", "xyzzy_plugh", "linear", "view", "_cudnn_rnn", "sum.out", "torchvision::nms")
     assert done.exit_code == 2
-    assert read_project(fresh) == before
-    assert "PyTorch has no operator aten::geluu. Did you mean gelu, " in done.output
+    new = read_project(fresh).keys() - before.keys()
+    assert new == {f"{NATIVE}/Gelu.cpp", "tests/test_op_gelu.py"}
+    assert "1 of 8 operators got a kernel.\n" in done.stderr
+    assert "PyTorch has no operator aten::geluu. Did you mean gelu, " in done.stderr
     assert "PyTorch has no operator aten::xyzzy_plugh. Look it up in torch.ops.aten." in done.output
     assert re.search(
         r"aten::linear needs no kernel, because PyTorch computes it from other operators .*: .*aten::(addmm|mm)",
         done.output,
     )
     assert "uniform_" not in done.output
-    assert "aten::view returns a view and computes nothing" in done.output
+    assert "aten::view already has a kernel, in csrc/aten/Views.cpp" in done.output
     assert "aten::_cudnn_rnn has no CPU kernel" in done.output
     assert "aten::sum.out needs no kernel, because PyTorch computes it with aten::sum: add that one." in done.output
     assert "torchvision::nms is not one of PyTorch's own operators" in done.output
@@ -290,8 +297,9 @@ UNSAFE = {
 
 def test_operators_that_a_kernel_could_not_answer_for_are_refused(fresh: Path) -> None:
     before = read_project(fresh)
-    done = add_op(fresh, "gelu", *UNSAFE)
+    done = add_op(fresh, *UNSAFE)
     assert done.exit_code == 2
+    assert "Nothing was written." in done.output
     assert read_project(fresh) == before
     for name, reason in UNSAFE.items():
         (line,) = [line for line in done.output.splitlines() if line.startswith(f"aten::{name} ")]
@@ -318,9 +326,9 @@ def test_operators_that_another_kernel_hands_its_operands_on_to_are_refused(fres
 
 def test_existing_kernels_are_refused(fresh: Path) -> None:
     before = read_project(fresh)
-    done = add_op(fresh, "abs", "silu", "empty", "linalg_eig")
+    done = add_op(fresh, "abs", "empty", "linalg_eig")
     assert done.exit_code == 1
-    assert "aten::abs_ already has a kernel, in csrc/aten/native/Abs.cpp: change that kernel." in done.output
+    assert "aten::abs already has a kernel, in csrc/aten/native/Abs.cpp: change that kernel." in done.output
     assert "aten::empty.memory_format already has a kernel, in csrc/aten/Factories.cpp" in done.output
     assert "aten::linalg_eig already has a kernel, in csrc/aten/native/HostOperators.cpp" in done.output
     assert read_project(fresh) == before
@@ -346,20 +354,60 @@ TORCH_LIBRARY_IMPL(aten, AutogradPrivateUse1, m) {
     assert kernels(tmp_path) == dict.fromkeys(["gelu", "gelu.out"], "csrc/aten/native/Mine.cpp")
 
 
-def test_the_same_twice_is_refused(result: tuple[Path, Tree, str]) -> None:
+def test_what_has_a_kernel_is_refused_before_torch_is_asked(
+    result: tuple[Path, Tree, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     project = result[0]
     before = read_project(project)
-    done = add_op(project, "gelu", "tanh", "tanh.out")
+    monkeypatch.setattr(adding, "describe", lambda *arguments, **options: pytest.fail("torch was asked"))
+    done = add_op(project, "gelu", "sum", "add.Tensor", "abs")
     assert done.exit_code == 1
     assert "aten::gelu already has a kernel, in csrc/aten/native/Gelu.cpp: change that kernel." in done.output
-    assert (
-        "aten::tanh already has a kernel, in csrc/aten/native/Tanh.cpp" in done.output
-    )  # asked for in different words
+    assert "aten::sum already has a kernel, in csrc/aten/native/Sum.cpp" in done.output
+    assert "aten::abs already has a kernel, in csrc/aten/native/Abs.cpp" in done.output
     assert read_project(project) == before
 
 
+def test_one_operator_in_two_words_is_written_once(fresh: Path) -> None:
+    before = read_project(fresh)
+    done = add_op(fresh, "silu_", "silu", "tanh", "tanh.out")
+    assert done.exit_code == 0, done.output
+    new = read_project(fresh).keys() - before.keys()
+    assert new == {f"{NATIVE}/{stem}.cpp" for stem in ("Silu", "Tanh")} | {
+        f"tests/test_op_{name}.py" for name in ("silu", "tanh")
+    }
+
+
+def test_an_operator_and_its_overload_are_one(fresh: Path) -> None:
+    done = add_op(fresh, "add", "add.Tensor", "sum.dim_IntList", "sum")
+    assert done.exit_code == 1
+    file = f"{NATIVE}/SumDimIntList.cpp"
+    assert f"aten::sum.dim_IntList is in {file}, which another name of this call writes" in done.output
+    assert (fresh / file).exists()
+    assert (fresh / NATIVE / "Add.cpp").exists()
+    assert not (fresh / NATIVE / "AddTensor.cpp").exists()
+    assert not (fresh / NATIVE / "Sum.cpp").exists()
+
+
+def test_random_has_a_test_beside_that_of_the_template(fresh: Path) -> None:
+    before = (fresh / "tests/test_random.py").read_text()
+    assert add_op(fresh, "random_").exit_code == 0
+    assert (fresh / "tests/test_random.py").read_text() == before
+    assert '"aten::random_"' in (fresh / "tests/test_op_random.py").read_text()
+
+
+def test_a_dry_run_writes_nothing(fresh: Path) -> None:
+    before = read_project(fresh)
+    done = add_op(fresh, "gelu", "geluu", "--dry-run")
+    assert done.exit_code == 2
+    assert f"would write {NATIVE}/Gelu.cpp" in done.output
+    assert "1 of 2 operators would get a kernel." in done.output
+    assert read_project(fresh) == before
+    assert add_op(fresh, "gelu", "--dry-run", "--build").exit_code == 2
+
+
 def test_a_users_file_is_not_overwritten(fresh: Path) -> None:
-    paths = (f"{NATIVE}/Silu.cpp", "tests/test_tanh.py")
+    paths = (f"{NATIVE}/Silu.cpp", "tests/test_op_tanh.py")
     for path in paths:
         (fresh / path).write_text("mine\n")
     before = read_project(fresh)
@@ -413,7 +461,7 @@ def test_a_cpu_kernel_that_crashes_on_samples_does_not_stop_the_command(fresh: P
     """The CPU's batch normalisation reads through null pointers if it is given no statistics."""
     done = add_op(fresh, "native_batch_norm")
     assert done.exit_code == 0, done.output
-    assert "wrote tests/test_native_batch_norm.py, with PyTorch's samples for native_batch_norm" in done.output
+    assert "wrote tests/test_op_native_batch_norm.py, with PyTorch's samples for native_batch_norm" in done.output
     assert "samples made from the schemas" not in done.output
 
 

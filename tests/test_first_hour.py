@@ -30,13 +30,13 @@ MILESTONES = (
     WHOLE_SUITE,
     "torch-backend add-op gelu",
     "pip install --no-build-isolation --editable .",
-    "pytest tests/test_gelu.py",
+    "pytest tests/test_op_gelu.py",
     "torch-backend coverage 'gelu*' --state 'host body'",
     "git add --all && git commit",
     "git -C ../torch-backend pull",
     "pip install ../torch-backend",
     "torch-backend update",
-    "pytest tests/test_gelu.py",
+    "pytest tests/test_op_gelu.py",
 )
 
 

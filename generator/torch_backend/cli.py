@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from . import __version__
-from .addop.commands import add_op_command
+from .addop.commands import add_op_command, remove_op_command
 from .errors import UserError
 from .inspection.commands import register as register_inspection
 from .lifecycle.new_command import new_command
@@ -33,7 +33,14 @@ def main() -> None:
     """Render PyTorch accelerator backends from a template, update and inspect them, and maintain the template."""
 
 
-for command in (new_command, update_command, add_feature_command, remove_feature_command, add_op_command):
+for command in (
+    new_command,
+    update_command,
+    add_feature_command,
+    remove_feature_command,
+    add_op_command,
+    remove_op_command,
+):
     main.add_command(command)
 register_inspection(main)
 register_maintenance(main)

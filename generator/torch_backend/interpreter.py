@@ -15,7 +15,8 @@ import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -191,6 +192,7 @@ def ask(
     *arguments: str,
     time_limit: float | None = 120,
     variables: Mapping[str, str | None] | None = None,
+    progress: Callable[[int], None] | None = None,
 ) -> Outcome:
     """Runs a module of ``inside/`` in a Python and waits for it.
 
@@ -200,6 +202,7 @@ def ask(
         arguments: the arguments of its ``report``.
         time_limit: seconds until the process is killed. None for no limit.
         variables: environment variables to set; None as a value removes the variable.
+        progress: is called with the number of items that the module has reported so far.
 
     Raises:
         UserError: the interpreter cannot be started.
@@ -226,18 +229,22 @@ def ask(
         ]
         try:
             # Not a pipe: a pipe stays open while any grandchild lives, even after the time limit.
-            with log.open("wb") as errors:
-                done = subprocess.run(
+            with (
+                log.open("wb") as errors,
+                subprocess.Popen(
                     command,
                     cwd=folder,
                     env=environment,
                     stdin=subprocess.DEVNULL,
                     stdout=subprocess.DEVNULL,
                     stderr=errors,
-                    timeout=time_limit,
-                    check=False,
-                )
-            failure = _describe(done.returncode)
+                ) as process,
+            ):
+                try:
+                    failure = _describe(_wait(process, time_limit, out, progress))
+                except BaseException:
+                    process.kill()
+                    raise
         except subprocess.TimeoutExpired:
             failure = f"did not end within {time_limit:g} seconds and was killed"
         except OSError as error:
@@ -245,6 +252,26 @@ def ask(
         items = _read_items(out)
         text = log.read_text(encoding="utf-8", errors="replace")
     return Outcome(items, failure, text[-8000:])
+
+
+def _wait(
+    process: subprocess.Popen[bytes], time_limit: float | None, out: Path, progress: Callable[[int], None] | None
+) -> int:
+    """Waits for a process, and reports the number of its items meanwhile.
+
+    Raises:
+        subprocess.TimeoutExpired: it did not end in time.
+    """
+    if progress is None:
+        return process.wait(time_limit)
+    end = None if time_limit is None else time.monotonic() + time_limit
+    while True:
+        try:
+            return process.wait(0.2)
+        except subprocess.TimeoutExpired:
+            if end is not None and time.monotonic() > end:
+                raise
+            progress(len(_read_items(out)))
 
 
 def _describe(code: int) -> str:

@@ -208,6 +208,7 @@ def test_copies_between_devices_wait_for_both_streams(device: str, second_device
         a = torch.zeros(1000, device=device)
     with there:
         b = torch.ones(1000, device=second_device)
+        before = -torch.ones(1000, device=second_device)
     landing = torch.zeros(1000).pin_memory()
     here.synchronize()
     there.synchronize()
@@ -215,7 +216,7 @@ def test_copies_between_devices_wait_for_both_streams(device: str, second_device
     occupy(there)
     with here, there:
         a.copy_(source, non_blocking=True)
-        b.abs_()
+        b.copy_(before, non_blocking=True)
         b.copy_(a, non_blocking=True)
         landing.copy_(b, non_blocking=True)
     assert not there.query()

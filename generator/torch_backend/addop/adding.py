@@ -1,11 +1,10 @@
-"""Adds operators to a project, either all of them or none."""
+"""Adds operators to a project."""
 
 from __future__ import annotations
 
 import shlex
 import subprocess
 import sys
-from contextlib import ExitStack
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -13,14 +12,14 @@ from typing import Any
 from torch_backend.errors import UserError
 from torch_backend.project import Project
 
+from .changes import all_or_nothing, create, replace, write_porting_page
 from .kernel import functions_of, kernel_source
 from .op_test import test_source
 from .operator_list import LIST, without
 from .registered import handed_on, kernels
 from .schemas import describe, python_with_schemas
-from .spelling import pascal, snake
+from .spelling import kernel_path, test_paths
 
-NATIVE = Path("csrc") / "aten" / "native"
 SUPPORT = Path("csrc") / "aten" / "support"
 NEEDED = (
     LIST,
@@ -29,8 +28,6 @@ NEEDED = (
     Path("tests") / "opinfo.py",
     Path("tests") / "overloads.py",
 )
-PORTING = Path("docs") / "porting.py"
-PORTING_PAGE = Path("docs") / "porting.md"
 
 
 @dataclass(frozen=True)
@@ -79,64 +76,94 @@ class _Plan:
     schemas: set[str] = field(default_factory=set)
 
 
-def add_operators(project: Project, names: list[str], python: Path | None = None) -> tuple[list[Added], Path]:
-    """Writes a kernel and a test for each operator, and takes it off the list of emulated ones.
+@dataclass(frozen=True)
+class Result:
+    """The outcome for all operators.
+
+    Attributes:
+        added: the operators with a new kernel.
+        refused: why an operator cannot have a kernel, by its name.
+        existing: why an operator with a kernel or with files gets no other one, by its name.
+        python: the interpreter whose torch described the operators.
+    """
+
+    added: list[Added]
+    refused: dict[str, str]
+    existing: dict[str, str]
+    python: Path
+
+    @property
+    def problems(self) -> list[str]:
+        """The reasons of all operators that got no kernel, each once."""
+        return list(dict.fromkeys([*self.refused.values(), *self.existing.values()]))
+
+
+def add_operators(
+    project: Project,
+    names: list[str],
+    python: Path | None = None,
+    *,
+    samples: bool = True,
+    dry_run: bool = False,
+) -> Result:
+    """Writes a kernel and a test for each operator that can have them, and takes it off the list of emulated ones.
 
     Args:
+        project: the project.
         names: families such as ``gelu`` or single overloads such as ``add.Tensor``, with or without ``aten::``.
         python: an interpreter with the project's torch; None to look for one.
-
-    Returns:
-        The added operators, and the interpreter whose torch described them.
+        samples: whether the tests get samples that are made from the schemas, which takes a second for each operator.
+        dry_run: write nothing.
 
     Raises:
-        UserError: an operator is unknown, needs no kernel or has one, or a file exists or cannot be written.
-            Nothing is written then.
+        UserError: there is no such interpreter, or a file cannot be written. Nothing is written then.
     """
-    plan, python = _plan(project, names, python)
-    if problems := [*plan.refused.values(), *plan.existing.values()]:
-        raise UserError("\n".join([*dict.fromkeys(problems), "Nothing was written."]), 2 if plan.refused else 1)
-    _write(project, plan, python)
-    return plan.added, python
-
-
-def add_where_possible(
-    project: Project, names: list[str], python: Path | None = None, *, samples: bool = True
-) -> tuple[list[Added], dict[str, str]]:
-    """Does the same for the operators that can have a kernel, and returns the reason for each of the others.
-
-    Args:
-        samples: whether the tests get samples that are made from the schemas, which takes a second for each operator.
-    """
-    plan, python = _plan(project, names, python, samples=samples)
-    _write(project, plan, python)
-    return plan.added, plan.refused | plan.existing
-
-
-def _plan(project: Project, names: list[str], python: Path | None, *, samples: bool = True) -> tuple[_Plan, Path]:
     if missing := [path.as_posix() for path in NEEDED if not (project.root / path).is_file()]:
         raise UserError(
             f"{project.root} has no {', '.join(missing)}: update it to the present template (torch-backend update)."
         )
-    python = python_with_schemas(project, python)
-    names = list(dict.fromkeys(name.removeprefix("aten::") for name in names))
-    answers = describe(python, names, samples=samples) | _reached(project, names)
     plan = _Plan()
+    names = list(dict.fromkeys(name.removeprefix("aten::") for name in names))
     present = kernels(project.root)
-    for name in names:
+    # What the sources tell needs no torch, and samples take long.
+    plan.existing = _with_files(project, names, present)
+    plan.refused = _reached(project, [name for name in names if name not in plan.existing])
+    left = [name for name in names if name not in plan.existing and name not in plan.refused]
+    python = python_with_schemas(project, python)
+    answers = describe(python, left, samples=samples) if left else {}
+    for name in left:
         if "refused" in answers[name]:
             plan.refused[name] = answers[name]["refused"]
         else:
             _add(plan, project, answers[name]["operator"], present)
-    return plan, python
+    if plan.added and not dry_run:
+        _write(project, plan, python)
+    return Result(plan.added, plan.refused, plan.existing, python)
 
 
-def _reached(project: Project, names: list[str]) -> dict[str, dict[str, Any]]:
+def _with_files(project: Project, names: list[str], present: dict[str, str]) -> dict[str, str]:
+    """Returns the operators whose kernel or files are there."""
+    found = {}
+    for name in names:
+        if name in present:
+            found[name] = f"aten::{name} already has a kernel, in {present[name]}: change that kernel."
+            continue
+        files = [path for path in (kernel_path(name), test_paths(name)[0]) if (project.root / path).exists()]
+        if files and files[0].as_posix() in present.values():
+            found[name] = f"aten::{name} already has a kernel, in {files[0].as_posix()}: change that kernel."
+        elif files:
+            found[name] = "\n".join(
+                f"{path.as_posix()} already exists: move it away or add the operator by hand." for path in files
+            )
+    return found
+
+
+def _reached(project: Project, names: list[str]) -> dict[str, str]:
     """Returns refusals of the operators that kernels of other operators hand their operands on to."""
-    present, through = kernels(project.root), handed_on(project.root)
-    files = {name: through.get(name.replace(".", "_")) for name in names if name not in present}
+    through = handed_on(project.root)
+    files = {name: through.get(name.replace(".", "_")) for name in names}
     return {
-        name: {"refused": f"aten::{name} reaches the device through the kernel in {file}: change that kernel."}
+        name: f"aten::{name} reaches the device through the kernel in {file}: change that kernel."
         for name, file in files.items()
         if file is not None
     }
@@ -145,11 +172,14 @@ def _reached(project: Project, names: list[str]) -> dict[str, dict[str, Any]]:
 def _add(plan: _Plan, project: Project, operator: dict[str, Any], present: dict[str, str]) -> None:
     """Plans the files of an operator, or the reason why it has none. ``present`` has the overloads with a kernel."""
     name = operator["name"]
-    kernel = NATIVE / f"{pascal(name)}.cpp"
-    test = Path("tests") / f"test_{snake(name)}.py"
+    kernel, test = kernel_path(name), test_paths(name)[0]
     schemas = [function["schema"] for function in functions_of(operator)]
+    if plan.schemas.issuperset(schemas):
+        return  # the same operator in other words, such as silu_ and silu
     problems = [
-        f"aten::{schema} already has a kernel, in {present[schema]}: change that kernel."
+        f"aten::{schema} is in {present[schema]}, which another name of this call writes: leave one of them out."
+        if schema in plan.schemas
+        else f"aten::{schema} already has a kernel, in {present[schema]}: change that kernel."
         for schema in schemas
         if schema in present
     ]
@@ -174,41 +204,26 @@ def _add(plan: _Plan, project: Project, operator: dict[str, Any], present: dict[
 def _write(project: Project, plan: _Plan, python: Path) -> None:
     """Writes new files, the list, and the porting page; undoes everything if one step fails."""
     listed = without(project, plan.schemas)
-    with ExitStack() as undo:
-        try:
-            for path, text in plan.new.items():
-                with (project.root / path).open("x", encoding="utf-8", newline="\n") as file:
-                    undo.callback((project.root / path).unlink)
-                    file.write(text)
-            _replace(project.root / LIST, listed, undo)
-            page = project.root / PORTING_PAGE
-            if page.is_file() and (project.root / PORTING).is_file():
-                _replace(page, page.read_text(encoding="utf-8"), undo)
-                subprocess.run([str(python), str(project.root / PORTING)], check=True, capture_output=True, text=True)
-        except (OSError, subprocess.CalledProcessError) as error:
-            reason = getattr(error, "stderr", None) or error
-            raise UserError(f"{project.root} cannot be changed: {reason}. Nothing was changed.") from error
-        undo.pop_all()
+    with all_or_nothing(project) as undo:
+        for path, text in plan.new.items():
+            create(project.root / path, text, undo)
+        replace(project.root / LIST, listed, undo)
+        write_porting_page(project, python, undo)
 
 
-def _replace(path: Path, text: str, undo: ExitStack) -> None:
-    before = path.read_bytes()
-    undo.callback(path.write_bytes, before)
-    path.write_text(text, encoding="utf-8", newline="\n")
-
-
-def summary(added: Added) -> str:
+def summary(added: Added, *, dry_run: bool = False) -> str:
     """Describes the files and overloads that were added for an operator, and the overloads that were not."""
+    wrote = "would write" if dry_run else "wrote"
     lines = [f"aten::{added.name}: {', '.join(added.functions)}"]
     if added.left:
         lines.append(f"  PyTorch computes {', '.join(added.left)} from other operators: no kernel needed")
     if added.unserved:
         lines.append(f"  omitted {', '.join(added.unserved)}: the CPU has no kernel to use as a reference")
-    lines.append(f"  wrote {added.kernel.as_posix()}")
+    lines.append(f"  {wrote} {added.kernel.as_posix()}")
     tested = [f"PyTorch's samples for {', '.join(added.opinfos)}"] if added.opinfos else []
     tested += [f"{added.samples} samples made from the schemas"] if added.samples else []
     lines.append(
-        f"  wrote {added.test.as_posix()}, with {' and '.join(tested) or 'a place for samples, which you write'}"
+        f"  {wrote} {added.test.as_posix()}, with {' and '.join(tested) or 'a place for samples, which you write'}"
     )
     return "\n".join(lines)
 

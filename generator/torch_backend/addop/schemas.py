@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+
+import click
 
 from torch_backend.errors import UserError
 from torch_backend.inside.schemas import NO_SAMPLES
@@ -28,18 +32,23 @@ def describe(python: Path, names: list[str], *, samples: bool = True) -> dict[st
     """
     answers: dict[str, dict[str, Any]] = {}
     left = list(names)
-    while left:
-        outcome = _ask(python, *([] if samples else [NO_SAMPLES]), *left)
-        answers |= dict(outcome.items) if outcome.crashed else _answers(python, outcome)
-        left = [name for name in left if name not in answers]
-        if outcome.crashed and left:
-            # Some CPU kernels crash with arguments that were made from a schema: these operators get no samples.
-            answers |= _answers(python, _ask(python, NO_SAMPLES, left.pop(0)))
+    with click.progressbar(length=len(names), label="Looking up operators", file=sys.stderr) as bar:
+
+        def show(number: int) -> None:
+            bar.update(len(answers) + number - bar.pos)
+
+        while left:
+            outcome = _ask(python, show, *([] if samples else [NO_SAMPLES]), *left)
+            answers |= dict(outcome.items) if outcome.crashed else _answers(python, outcome)
+            left = [name for name in left if name not in answers]
+            if outcome.crashed and left:
+                # Some CPU kernels crash with arguments that were made from a schema: these operators get no samples.
+                answers |= _answers(python, _ask(python, show, NO_SAMPLES, left.pop(0)))
     return answers
 
 
-def _ask(python: Path, *arguments: str) -> Outcome:
-    return ask(python, "schemas", *arguments, time_limit=None, variables={AUTOLOAD: "0"})
+def _ask(python: Path, show: Callable[[int], None], *arguments: str) -> Outcome:
+    return ask(python, "schemas", *arguments, time_limit=None, variables={AUTOLOAD: "0"}, progress=show)
 
 
 def _answers(python: Path, outcome: Outcome) -> dict[str, dict[str, Any]]:

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 from typing import Any
 
 from torch_backend.maintenance.reserved import WORDS
+
+NATIVE = Path("csrc") / "aten" / "native"
 
 # Names of operators that a function cannot have: keywords, and functions that the generated files call.
 _RESERVED = {
@@ -32,6 +35,16 @@ def pascal(name: str) -> str:
 def snake(name: str) -> str:
     """``sum.dim_IntList`` -> sum_dim_int_list."""
     return "_".join(word.lower() for word in words(name))
+
+
+def kernel_path(name: str) -> Path:
+    """The file of an operator's kernel, relative to the project."""
+    return NATIVE / f"{pascal(name)}.cpp"
+
+
+def test_paths(name: str) -> list[Path]:
+    """The file of an operator's test, and the one that earlier versions wrote, relative to the project."""
+    return [Path("tests") / f"test_op_{snake(name)}.py", Path("tests") / f"test_{snake(name)}.py"]
 
 
 def function_name(function: dict[str, Any]) -> str:

@@ -27,7 +27,7 @@ namespace openreg::device {
 struct Properties {
   std::string name;
   size_t total_memory = 0;  // bytes
-  size_t allocation_alignment = 0;  // bytes, of what device::allocate returns
+  size_t allocation_alignment = 0;  // bytes, a power of 2: what the SDK promises of device::allocate's addresses; 1 if it promises nothing
   int multi_processor_count = 1;  // at least 1
   int major = 0;
   int minor = 0;

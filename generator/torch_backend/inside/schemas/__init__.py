@@ -21,14 +21,16 @@ def report(*arguments: str) -> Iterator[tuple[str, dict[str, Any]]]:
     # Calls with arguments made from a schema end the process for some operators.
     makes_calls = NO_SAMPLES not in arguments
     schemas = Schemas() if makes_calls else Schemas(lambda functions: [])
+    found = {}
+    # All refusals come first, because samples take long.
     for name in arguments:
         if name == NO_SAMPLES:
             continue
         try:
-            operator = schemas.find(name)
+            found[name] = schemas.find(name)
         except RefusedError as refused:
             yield name, {"refused": str(refused)}
-            continue
+    for name, operator in found.items():
         description = operator.describe()
         description["samples"] = find_samples(operator.functions) if makes_calls else []
         description["opinfos"] = database_entries(operator.base)

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "device/Event.h"
+#include "device/ScopedDevice.h"
 
 namespace openreg::device {
 
@@ -16,7 +17,8 @@ namespace openreg::device {
 // one that was the latest when it was submitted.
 //
 // `Sdk` has the SDK's functions: an `Event` type whose null value is `nullptr`, `Event create(bool timing)`, `void destroy(Event)` and
-// `void record(Event, StreamHandle)`. The SDK must keep an event that is destroyed while a stream waits for it.
+// `void record(Event, StreamHandle)`. create() is called at each record, with the stream's device as the current one. The SDK must keep an
+// event that is destroyed while a stream waits for it.
 //
 //   using Events = FreshEvents<Sdk>;
 //   EventHandle createEvent(bool timing) { return Events::create(timing); }
@@ -43,6 +45,7 @@ class FreshEvents {
 
   static void record(EventHandle event, StreamHandle stream) {
     auto* self = static_cast<FreshEvents*>(event);
+    const ScopedDevice scope(streamDevice(stream));
     auto fresh = self->make();
     Sdk::record(fresh.get(), stream);
     const std::lock_guard<std::mutex> guard(self->mutex_);
@@ -63,6 +66,7 @@ class FreshEvents {
   static void withBoth(EventHandle start, EventHandle end, Function&& function) {
     auto *first = static_cast<FreshEvents*>(start), *second = static_cast<FreshEvents*>(end);
     const auto begin = first->latest(), finish = second->latest();
+    TORCH_CHECK(first->timing_ && second->timing_, "make both events with enable_timing=True");
     TORCH_CHECK(begin && finish, "record both events before you measure the time between them");
     TORCH_CHECK(
         first->device_ == second->device_, "the events were recorded on the devices ", first->device_.load(), " and ",

@@ -12,7 +12,9 @@ namespace openreg::device {
 // it, and ends when the caller's function has run. Without it another thread's work on the same stream could run in between.
 //
 //   void launchInline(HostFunction function, void* arguments, StreamHandle stream) {
-//     HeldStream::run(function, arguments, stream, [&](HostFunction hold, void* state) { /* queue hold(state) on the stream */ });
+//     HeldStream::run(function, arguments, stream, [&](HostFunction hold, void* state) {
+//       /* queue hold(state) on the stream; with a StreamTable also streams().submitted(stream) */
+//     });
 //   }
 //   StreamHandle runningStream() { return HeldStream::running(); }
 class HeldStream {

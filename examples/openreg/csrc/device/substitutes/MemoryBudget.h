@@ -12,10 +12,13 @@ namespace openreg::device {
 // For an SDK that does not say how much memory there is: counts what this process allocates on each device, against a total that the port
 // knows. Memory of other processes is not counted, so an allocation may fail although memoryInfo() shows room.
 //
-//   MemoryBudget budget(properties(0).total_memory);  // never destroyed
-//   void* allocate(size_t nbytes) { return budget.allocate(current(), nbytes, [&] { return /* the SDK's allocation, or nullptr */; }); }
-//   void release(void* pointer) { budget.release(pointer, [&] { /* the SDK's release */ }); }
-//   MemoryInfo memoryInfo(int index) { return budget.info(index); }
+//   inline MemoryBudget& budget() {  // in Handles.h, because Device.cpp and Memory.cpp use it; never destroyed
+//     static auto& instance = *new MemoryBudget(properties(0).total_memory);
+//     return instance;
+//   }
+//   void* allocate(size_t nbytes) { return budget().allocate(current(), nbytes, [&] { return /* the SDK's allocation, or nullptr */; }); }
+//   void release(void* pointer) { budget().release(pointer, [&] { /* the SDK's release */ }); }
+//   MemoryInfo memoryInfo(int index) { return budget().info(index); }
 class MemoryBudget {
  public:
   // Bytes of each device.

@@ -13,10 +13,13 @@ namespace openreg::device {
 
 // For an SDK that does not tell a stream's device, or whose query is wrong while a task runs: facts of streams, kept beside the SDK.
 //
-//   StreamTable streams;  // never destroyed
-//   StreamHandle createStream(int) { ...; return streams.add(stream, current()); }
-//   int streamDevice(StreamHandle stream) { return streams.device(stream); }
-//   bool queryStream(StreamHandle stream) { return streams.query(stream); }  // with streams.submitted(stream) after each submission
+//   inline StreamTable& streams() {  // in Handles.h, because Stream, Memory, Event and Launch.cpp use it; never destroyed
+//     static auto& table = *new StreamTable;
+//     return table;
+//   }
+//   StreamHandle createStream(int) { ...; return streams().add(stream, current()); }
+//   int streamDevice(StreamHandle stream) { return streams().device(stream); }
+//   bool queryStream(StreamHandle stream) { return streams().query(stream); }  // with streams().submitted(stream) after each submission
 //
 // A stream that another library made is not in the table: get_stream_from_external() raises ValueError for it, unless the port adds it.
 class StreamTable {
@@ -32,8 +35,8 @@ class StreamTable {
     return find(stream).device;
   }
 
-  // Records an event behind the work that was submitted. Call it after each submission of a kernel, copy, fill or wait, but not after
-  // recordEvent.
+  // Records an event behind the work that was submitted. Call it after each submission of a kernel, copy, fill, wait or held function, but
+  // not after recordEvent. It needs the functions of Event.h.
   void submitted(StreamHandle stream) {
     auto* last = find(stream).last;
     recordEvent(last != nullptr ? last : makeLast(stream), stream);
