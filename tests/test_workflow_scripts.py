@@ -10,6 +10,7 @@ import pytest
 from torch_backend.source import Source
 
 from .conftest import MATRIX, render_into
+from .running import commit_all, git
 from .torch_release import FIRST, MINOR
 from .workflow_files import bash, calls, run, stand_in, step_named
 
@@ -69,6 +70,55 @@ def test_nightly_keeps_one_issue(
         assert "torch 2.99.0.dev1" in made[-1]
         assert f"*{result}*" in made[-1]
         assert "https://example.com/run" in made[-1]
+
+
+@pytest.fixture
+def repository(project: Path, tmp_path: Path) -> Path:
+    """A clone of the project's repository, as a job has it."""
+    origin = Path(shutil.copytree(project, tmp_path / "origin"))
+    commit_all(origin, "Start")
+    git(tmp_path, "clone", "--quiet", str(origin), "work")
+    return tmp_path / "work"
+
+
+@pytest.mark.parametrize(
+    ("update", "code", "proposed"),
+    [
+        ("echo News > NEWS.md; echo News. >> README.md; echo From a to b; exit 0", 0, True),
+        ("echo '<<<<<<< you' >> README.md; echo Conflicts in 1 file; exit 1", 0, True),
+        ("echo nothing to update; exit 0", 0, False),
+        ("echo broken >&2; exit 2", 2, False),
+    ],
+)
+def test_a_newer_template_becomes_a_pull_request(
+    project: Path, repository: Path, tmp_path: Path, update: str, code: int, proposed: bool
+) -> None:
+    env = stand_in(tmp_path / "bin", "torch-backend", update) | {"GITHUB_OUTPUT": str(tmp_path / "output")}
+    done = bash(step_named(project, "Update to the newest version"), repository, env)
+    assert done.returncode == code, done.stderr
+    assert calls(tmp_path / "bin") == ["update --defaults"]
+    assert (repository / "proposal").exists() == proposed
+    assert git(repository, "status", "--porcelain") == ("?? proposal/\n" if proposed else "")
+    if not proposed:
+        assert not (tmp_path / "output").exists()
+        return
+    branch = (tmp_path / "output").read_text().strip().removeprefix("branch=")
+
+    job = tmp_path / "job"
+    shutil.copytree(repository / "proposal", job / "proposal")
+    env = stand_in(tmp_path / "bin", "gh") | {"BRANCH": branch, "REPOSITORY": str(tmp_path / "origin")}
+    done = bash(step_named(project, "Open the pull request"), job, env)
+    assert done.returncode == 0, done.stderr
+    assert calls(tmp_path / "bin")[-1] == (
+        f"pr create --head {branch} --title Update the template --body-file proposal/update.log"
+    )
+    changed = git(tmp_path / "origin", "diff", "--name-only", "HEAD", branch).split()
+    assert "README.md" in changed
+    assert set(changed) <= {"README.md", "NEWS.md"}
+
+    again = stand_in(tmp_path / "bin", "gh", "echo 17") | {"BRANCH": branch, "REPOSITORY": "none"}
+    done = bash(step_named(project, "Open the pull request"), job, again)
+    assert (done.returncode, "proposed before" in done.stdout) == (0, True)
 
 
 @pytest.mark.parametrize(("tag", "code"), [("v0.1.0", 0), ("v0.1.1", 1), ("v0.1", 1), ("v0x1.0", 1)])

@@ -19,6 +19,7 @@ RIGHTS = {
     ("nightly.yml", "report"): {"issues": "write"},
     ("pytorch.yml", "started"): {"id-token": "write"},
     ("pytorch.yml", "finished"): {"id-token": "write"},
+    ("template.yml", "propose"): {"contents": "write", "pull-requests": "write"},
     ("wheels.yml", "release"): {"contents": "write"},
 }
 FORMS = {
@@ -51,7 +52,7 @@ def test_the_security_linter_finds_nothing(project: Path) -> None:
     done = run("zizmor", "--offline", "--no-progress", ".github", cwd=project)
     assert done.returncode == 0, done.stdout + done.stderr
     assert "No findings" in done.stdout
-    for name in ("ci", "lint", "nightly", "pytorch", "wheels"):
+    for name in ("ci", "lint", "nightly", "pytorch", "template", "wheels"):
         assert f"completed .github/workflows/{name}.yml" in done.stderr
 
 
@@ -157,6 +158,7 @@ def test_each_workflow_has_its_triggers(project: Path) -> None:
     assert {"push", "pull_request"} <= events(found["lint.yml"]).keys()
     assert events(found["wheels.yml"])["push"] == {"tags": ["v*"]}
     assert re.fullmatch(r"\d+ \d+ \* \* \*", events(found["nightly.yml"])["schedule"][0]["cron"])
+    assert re.fullmatch(r"\d+ \d+ \* \* 1", events(found["template.yml"])["schedule"][0]["cron"])
     assert events(found["pytorch.yml"]) == {"repository_dispatch": {"types": ["pull_request", "push"]}}
 
 

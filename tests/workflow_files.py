@@ -24,7 +24,7 @@ def load(path: Path) -> dict[str, Any]:
 
 def workflows(project: Path) -> dict[str, dict[str, Any]]:
     found = {path.name: load(path) for path in sorted((project / ".github" / "workflows").iterdir())}
-    assert set(found) == {"ci.yml", "lint.yml", "nightly.yml", "pytorch.yml", "wheels.yml"}
+    assert set(found) == {"ci.yml", "lint.yml", "nightly.yml", "pytorch.yml", "template.yml", "wheels.yml"}
     return found
 
 
