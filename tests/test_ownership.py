@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from fnmatch import fnmatchcase
 
 import pytest
+from torch_backend.lifecycle.lint import matches, owners
 from torch_backend.lifecycle.ownership import WRITTEN_BY_VENDORS
 from torch_backend.maintenance.layout import FEATURES
 from torch_backend.render import Tree, render_tree
@@ -14,26 +14,15 @@ from torch_backend.source import Source
 KINDS = ["seed", "the port's", "yours", "shared", "the template's"]
 
 
-def owners(tree: Tree) -> dict[str, list[str]]:
-    """Returns the kinds of files in the order of the table, each with its patterns."""
-    readme = tree["README.md"].content.decode()
-    rows = re.search(r"(?m)^\| kind \| files \| what to do \|\n\|[-|]+\n((?:\|.*\n)+)", readme)
-    assert rows
-    cells = [row.split(" | ") for row in rows[1].splitlines()]
-    return {kind.removeprefix("| "): re.findall(r"`([^`]+)`", files) for kind, files, _ in cells}
-
-
-def matches(path: str, pattern: str) -> bool:
-    if pattern.endswith("/"):
-        return path.startswith(pattern)
-    return path.count("/") == pattern.count("/") and fnmatchcase(path, pattern)
+def table_of(tree: Tree) -> dict[str, list[str]]:
+    return owners(tree["README.md"].content.decode())
 
 
 @pytest.mark.parametrize("features", [[], [*FEATURES]], ids=["bare", "all"])
 @pytest.mark.parametrize("device_library", ["emulated", "external"])
 def test_every_file_has_one_owner(device_library: str, features: list[str], source: Source) -> None:
     tree = render_tree(source, {"vendor_name": "Acme", "device_library": device_library, "features": features})
-    table = owners(tree)
+    table = table_of(tree)
     assert [*table] == KINDS
     used: set[str] = set()
     for path in tree:
@@ -51,7 +40,7 @@ def test_every_file_has_one_owner(device_library: str, features: list[str], sour
 
 
 def test_updates_treat_files_as_the_table_says(source: Source) -> None:
-    table = owners(render_tree(source, {"vendor_name": "Acme", "device_library": "external"}))
+    table = table_of(render_tree(source, {"vendor_name": "Acme", "device_library": "external"}))
     assert table["the port's"] == [*WRITTEN_BY_VENDORS]
     config = (source.template.parent / "copier.yml").read_text(encoding="utf-8")
     seeds = re.findall(r"_copier_operation == 'update' %\}([^{]+)\{%", config)

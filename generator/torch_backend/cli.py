@@ -11,6 +11,7 @@ from . import __version__
 from .addop.commands import add_op_command, remove_op_command
 from .errors import UserError
 from .inspection.commands import register as register_inspection
+from .lifecycle.lint_command import lint_command
 from .lifecycle.new_command import new_command
 from .lifecycle.update_commands import add_feature_command, remove_feature_command, update_command
 from .maintenance.commands import register as register_maintenance
@@ -38,6 +39,7 @@ for command in (
     update_command,
     add_feature_command,
     remove_feature_command,
+    lint_command,
     add_op_command,
     remove_op_command,
 ):
