@@ -33,6 +33,7 @@ OPERATORS = (
     "rrelu_with_noise",
     "unbind_copy",
     "quantize_per_tensor",
+    "clamp",
 )
 
 # Each operator by the way users call it. Each call must reach a kernel that was added, whose body runs on the host.
@@ -91,6 +92,26 @@ for out in (torch.zeros(2, dtype=torch.int64, device=device), torch.zeros(2, dty
         raise AssertionError(f"{out.dtype} on {out.device} was accepted")
 """
 
+# Tensors of one element on the host, which the fallback takes beside tensors of the device.
+NUMBERS = """
+import torch
+device = torch.accelerator.current_accelerator().type
+x, out = torch.tensor([-1.0, 0.5, 3.0], device=device), torch.empty(3, device=device)
+low, high = torch.tensor(0.0), torch.tensor(2.0)
+assert x.clamp(max=high).tolist() == [-1, 0.5, 2]
+assert x.clamp(low, high).tolist() == [0, 0.5, 2]
+assert torch.clamp(x, min=low, out=out) is out and out.tolist() == [0, 0.5, 3]
+assert x.clamp_(max=high) is x and x.tolist() == [-1, 0.5, 2]
+assert torch.add(x, torch.tensor(1, dtype=torch.int64)).tolist() == [0, 1.5, 3]
+assert (torch.tensor(1.0, dtype=torch.float64) + x).dtype == torch.float32
+try:
+    x.clamp(max=torch.tensor([1.0, 1.0, 1.0]))
+except RuntimeError as error:
+    assert "device" in str(error), error
+else:
+    raise AssertionError("a larger tensor on the host was accepted")
+"""
+
 # A graph with kernels that have no code of the device's own yet.
 CAPTURE = """
 import torch
@@ -140,4 +161,5 @@ def test_added_operators_build_and_pass_their_tests(
     } <= states.keys()
     assert {"aten::_foreach_add_.Scalar", "aten::full", "aten::arange.start_out"} <= states.keys()
     environment.run("-c", OTHER_DTYPES, cwd=folder)
+    environment.run("-c", NUMBERS, cwd=folder)
     environment.run("-c", CAPTURE, cwd=folder)

@@ -77,8 +77,75 @@ struct Into final : Kernel {
   std::optional<DeviceGuard> guard;
 };
 
+// A tensor of one element that the caller left on the host. Python's numbers are not meant: iterators take them everywhere.
+inline bool isOnHost(const at::Tensor& argument) {
+  return argument.defined() && argument.dim() == 0 && argument.is_cpu() && !argument.unsafeGetTensorImpl()->is_wrapped_number();
+}
+inline bool isOnHost(const at::OptionalTensorRef& argument) {
+  return argument.has_value() && isOnHost(*argument);
+}
+template <class T>
+bool isOnHost(const T& /*argument*/) {
+  return false;
+}
+
+// An argument for a call in which such tensors are copied to the device.
+template <class T>
+struct Moved {
+  Moved(const T& argument, at::Device /*device*/) : value(argument) {}
+  const T& get() const {
+    return value;
+  }
+  const T& value;
+};
+template <>
+struct Moved<at::Tensor> {
+  Moved(const at::Tensor& argument, at::Device device) : value(isOnHost(argument) ? argument.to(device) : argument) {}
+  const at::Tensor& get() const {
+    return value;
+  }
+  at::Tensor value;
+};
+template <>
+struct Moved<at::OptionalTensorRef> : Moved<at::Tensor> {
+  Moved(const at::OptionalTensorRef& argument, at::Device device)
+      : Moved<at::Tensor>(argument.has_value() ? *argument : at::Tensor(), device) {}
+  at::OptionalTensorRef get() const {
+    return value.defined() ? at::OptionalTensorRef(value) : at::OptionalTensorRef();
+  }
+};
+
+inline void findDevice(std::optional<at::Device>& device, const at::Tensor& argument) {
+  if (!device && argument.defined() && argument.device().type() == kDeviceType) {
+    device = argument.device();
+  }
+}
+inline void findDevice(std::optional<at::Device>& device, const at::OptionalTensorRef& argument) {
+  if (argument.has_value()) {
+    findDevice(device, *argument);
+  }
+}
+template <class T>
+void findDevice(std::optional<at::Device>& /*device*/, const T& /*argument*/) {}
+
+// Calls the function with the arguments. Some of PyTorch's iterators (that of clamp) refuse a tensor of one element on the host beside
+// tensors of the device, which the fallback takes. So it is copied to the device first.
+template <class Kernel, class Function, class... Args>
+decltype(auto) withOneDevice(const Function& function, const Args&... args) {
+  if constexpr (std::is_base_of_v<at::TensorIteratorBase, Kernel>) {
+    if ((isOnHost(args) || ...)) [[unlikely]] {
+      std::optional<at::Device> device;
+      (findDevice(device, args), ...);
+      if (device) {
+        return [&](const auto&... moved) -> decltype(auto) { return function(moved.get()...); }(Moved<Args>(args, *device)...);
+      }
+    }
+  }
+  return function(args...);
+}
+
 template <class Kernel, class... Args>
-at::Tensor functional(const Args&... args) {
+at::Tensor computeFunctional(const Args&... args) {
   Functional<Kernel> op;
   op.meta(args...);
   op.impl(args..., op.output);
@@ -86,10 +153,19 @@ at::Tensor functional(const Args&... args) {
 }
 
 template <class Kernel, class... Args>
+at::Tensor functional(const Args&... args) {
+  return withOneDevice<Kernel>([](const auto&... given) { return computeFunctional<Kernel>(given...); }, args...);
+}
+
+template <class Kernel, class... Args>
 at::Tensor& inPlace(at::Tensor& self, const Args&... args) {
-  Into<Kernel, /*kResize=*/false> op(self);
-  op.meta(self, args...);
-  op.impl(self, args..., self);
+  const auto compute = [](const at::Tensor& target, const auto&... given) {
+    auto& output = const_cast<at::Tensor&>(target);
+    Into<Kernel, /*kResize=*/false> op(output);
+    op.meta(target, given...);
+    op.impl(target, given..., target);
+  };
+  withOneDevice<Kernel>(compute, std::as_const(self), args...);
   return self;
 }
 
@@ -127,7 +203,7 @@ struct Checked final : Kernel {
 };
 
 template <class Kernel, class... Args>
-at::Tensor& outVariant(at::Tensor& out, const Args&... args) {
+at::Tensor& computeInto(at::Tensor& out, const Args&... args) {
   if constexpr (std::is_base_of_v<at::TensorIteratorBase, Kernel>) {
     // PyTorch's iterator converts the output only on the CPU. Elsewhere meta() and the body would take the dtype of `out` for the dtype
     // of the computation.
@@ -147,6 +223,12 @@ at::Tensor& outVariant(at::Tensor& out, const Args&... args) {
   Into<Kernel, /*kResize=*/true> op(out);
   op.meta(args...);
   op.impl(args..., out);
+  return out;
+}
+
+template <class Kernel, class... Args>
+at::Tensor& outVariant(at::Tensor& out, const Args&... args) {
+  withOneDevice<Kernel>([&](const auto&... given) { computeInto<Kernel>(out, given...); }, args...);
   return out;
 }
 
