@@ -58,6 +58,17 @@ def test_no_delimiter_is_left(project: Path) -> None:
     assert not list(project.rglob("*.jinja"))
 
 
+def test_the_device_namespace_is_named_from_the_top(project: Path) -> None:
+    """PyTorch's namespaces and classes contain names such as `hash` that a device can have too."""
+    inner = re.compile(rf"(?<![:\w\"]){answers_of(project)['device_name']}::")
+    found = []
+    for path in [*project.joinpath("csrc").rglob("*"), *project.joinpath("python").rglob("*")]:
+        if path.suffix in {".cpp", ".h"}:
+            lines = path.read_text(encoding="utf-8").splitlines()
+            found += [f"{path}: {line}" for line in lines if inner.search(line.replace("namespace ", "namespace ::"))]
+    assert not found
+
+
 def test_python_files_parse(project: Path) -> None:
     files = list(project.rglob("*.py")) + list(project.rglob("*.pyi"))
     assert files

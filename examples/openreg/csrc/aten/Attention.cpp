@@ -151,6 +151,6 @@ TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
 namespace at::native {
 
 // Registered in PyTorch's namespace, because the macro requires it.
-REGISTER_PRIVATEUSE1_DISPATCH(_fused_sdp_choice_stub, &openreg::chooseBackend)
+REGISTER_PRIVATEUSE1_DISPATCH(_fused_sdp_choice_stub, &::openreg::chooseBackend)
 
 }  // namespace at::native

@@ -215,6 +215,7 @@ void Graph::add(std::unique_ptr<RecordedCall> call, device::StreamHandle stream)
 
 namespace at {
 
-REGISTER_GRAPH_IMPL(OPENREG, openreg::graph::Graph)
+// Not REGISTER_GRAPH_IMPL, because that macro would expand a name that is itself a macro, such as EOF.
+C10_REGISTER_TYPED_CLASS(GraphImplRegistry, "OPENREG", ::openreg::graph::Graph)
 
 }  // namespace at

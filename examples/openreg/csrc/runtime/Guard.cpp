@@ -38,7 +38,7 @@ void GuardImpl::uncheckedSetDevice(c10::Device device) const noexcept {
 }
 
 c10::DeviceIndex GuardImpl::deviceCount() const noexcept {
-  return openreg::deviceCount();
+  return ::openreg::deviceCount();
 }
 
 c10::DeviceCapability GuardImpl::getDeviceCapability(c10::Device device) const {
@@ -52,7 +52,7 @@ c10::DeviceCapability GuardImpl::getDeviceCapability(c10::Device device) const {
 }
 
 void GuardImpl::synchronizeDevice(c10::DeviceIndex index) const {
-  openreg::synchronizeDevice(resolveDevice(index));
+  ::openreg::synchronizeDevice(resolveDevice(index));
 }
 
 c10::Stream GuardImpl::getStream(c10::Device device) const {
@@ -130,7 +130,7 @@ double GuardImpl::elapsedTime(void* start, void* end, c10::DeviceIndex /*index*/
 
 void GuardImpl::destroyEvent(void* event, c10::DeviceIndex /*index*/) const noexcept {
   if (event != nullptr) {
-    openreg::destroyEvent(event);
+    ::openreg::destroyEvent(event);
   }
 }
 

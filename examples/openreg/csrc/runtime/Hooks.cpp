@@ -16,7 +16,7 @@ bool Hooks::isBuilt() const {
 }
 
 bool Hooks::isAvailable() const {
-  return openreg::deviceCount() > 0;
+  return ::openreg::deviceCount() > 0;
 }
 
 bool Hooks::hasPrimaryContext(c10::DeviceIndex index) const {
@@ -25,7 +25,7 @@ bool Hooks::hasPrimaryContext(c10::DeviceIndex index) const {
 }
 
 c10::DeviceIndex Hooks::deviceCount() const {
-  return openreg::deviceCount();
+  return ::openreg::deviceCount();
 }
 
 void Hooks::setCurrentDevice(c10::DeviceIndex index) const {
@@ -37,11 +37,11 @@ c10::DeviceIndex Hooks::getCurrentDevice() const {
 }
 
 c10::DeviceIndex Hooks::exchangeDevice(c10::DeviceIndex index) const {
-  return openreg::exchangeDevice(index);
+  return ::openreg::exchangeDevice(index);
 }
 
 c10::DeviceIndex Hooks::maybeExchangeDevice(c10::DeviceIndex index) const {
-  return openreg::maybeExchangeDevice(index);
+  return ::openreg::maybeExchangeDevice(index);
 }
 
 const at::Generator& Hooks::getDefaultGenerator(c10::DeviceIndex index) const {

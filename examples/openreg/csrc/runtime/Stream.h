@@ -77,8 +77,8 @@ BACKEND_API device::StreamHandle currentStreamHandle(c10::DeviceIndex index);
 }  // namespace openreg
 
 template <>
-struct std::hash<openreg::Stream> {
-  size_t operator()(const openreg::Stream& stream) const noexcept {
+struct std::hash<::openreg::Stream> {
+  size_t operator()(const ::openreg::Stream& stream) const noexcept {
     return std::hash<c10::Stream>{}(stream.unwrap());
   }
 };

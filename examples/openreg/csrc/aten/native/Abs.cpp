@@ -52,6 +52,6 @@ TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
 namespace at::native {
 
 // Registered in PyTorch's namespace, because the macro requires it.
-REGISTER_PRIVATEUSE1_DISPATCH(abs_stub, &openreg::native::absKernel)
+REGISTER_PRIVATEUSE1_DISPATCH(abs_stub, &::openreg::native::absKernel)
 
 }  // namespace at::native

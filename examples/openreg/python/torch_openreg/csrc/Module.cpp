@@ -107,17 +107,17 @@ PyModuleDef definition;
 // Not PYBIND11_MODULE, because that macro would also define the symbol of the stub.
 extern "C" C10_EXPORT PyObject* createExtensionModule() {
   try {
-    openreg::device::setHostLock({&openreg::releaseGil, &openreg::acquireGil});
-    auto m = py::module_::create_extension_module("_C", nullptr, &openreg::definition);
-    openreg::bindDevice(m);
-    openreg::bindStream(m);
-    openreg::bindGenerator(m);
-    openreg::bindHostMemory(m);
-    openreg::bindDeviceMemory(m);
-    openreg::bindMemorySnapshot(m);
-    openreg::bindFallback(m);
-    openreg::bindShutdown(m);
-    openreg::bindFeatures(m);
+    ::openreg::device::setHostLock({&::openreg::releaseGil, &::openreg::acquireGil});
+    auto m = py::module_::create_extension_module("_C", nullptr, &::openreg::definition);
+    ::openreg::bindDevice(m);
+    ::openreg::bindStream(m);
+    ::openreg::bindGenerator(m);
+    ::openreg::bindHostMemory(m);
+    ::openreg::bindDeviceMemory(m);
+    ::openreg::bindMemorySnapshot(m);
+    ::openreg::bindFallback(m);
+    ::openreg::bindShutdown(m);
+    ::openreg::bindFeatures(m);
     return m.release().ptr();
   } catch (py::error_already_set& error) {
     error.restore();
