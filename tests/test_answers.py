@@ -4,10 +4,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import pytest
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from jinja2.nodes import Macro, TemplateData
+from jinja2.sandbox import SandboxedEnvironment
+from torch_backend.maintenance import reserved
 from torch_backend.maintenance.layout import FEATURES
 from torch_backend.maintenance.trace import trace
 from torch_backend.source import Source
@@ -112,98 +117,90 @@ GOOD: list[tuple[str, Any]] = [
     ("code_owners", ""),
 ]
 
-# What is refused, and a part of the sentence that says what to type instead.
+# What is refused, and the whole message.
 BAD: list[tuple[str, Any, str]] = [
-    ("vendor_name", "", "type a name such as Acme"),
-    ("vendor_name", "  ", "type a name such as Acme"),
-    ("vendor_name", 'Ac"me', "letters, digits, spaces"),
-    ("vendor_name", "Ac'me", "letters, digits, spaces"),
-    ("vendor_name", "Ac/me", "letters, digits, spaces"),
-    ("vendor_name", "Ac\\me", "letters, digits, spaces"),
-    ("vendor_name", "Ac\nme", "letters, digits, spaces"),
-    ("vendor_name", "{{ 7 * 7 }}", "letters, digits, spaces"),
-    ("vendor_name", " Acme", "type letters, digits, single spaces"),
-    ("vendor_name", "Acme ", "type letters, digits, single spaces"),
-    ("vendor_name", "A" * 41, "type a shorter one"),
-    ("device_name", "", "type the name for torch.device"),
-    ("device_name", "npu2", "spell them out"),
-    ("device_name", "MyDev", "type it in lower case"),
-    ("device_name", "my-dev", "type only lower-case letters and _"),
-    ("device_name", "my dev", "type only lower-case letters and _"),
-    ("device_name", "my.dev", "type only lower-case letters and _"),
-    ("device_name", "../dev", "type only lower-case letters and _"),
-    ("device_name", "dév", "type only lower-case letters and _"),
-    ("device_name", "acme\n", "type only lower-case letters and _"),
-    ("device_name", "a", "type 2 to 30 lower-case letters"),
-    ("device_name", "a" * 31, "type 2 to 30 lower-case letters"),
-    ("device_name", "_ab", "type 2 to 30 lower-case letters"),
-    ("device_name", "ab_", "type 2 to 30 lower-case letters"),
-    ("device_name", "a__b", "type 2 to 30 lower-case letters"),
-    *[("device_name", name, "is a device of PyTorch itself: type a name of your own") for name in
+    *[("vendor_name", name, "Type a name, such as Acme.") for name in ("", "  ")],
+    *[("vendor_name", name, "Use letters, digits, space and .&+-") for name in
+      ('Ac"me', "Ac'me", "Ac/me", "Ac\\me", "Ac\nme", "Acme\n", "Ac\tme", "{{ 7 * 7 }}", "Ac|me", "$(acme)")],
+    *[("vendor_name", name, "Begin with a letter or a digit.") for name in (" Acme", "_Acme", ".Acme", "-Acme")],
+    *[("vendor_name", name, "Remove the space or _ at the end.") for name in ("Acme ", "Acme_")],
+    ("vendor_name", "Acme  Co", "Use single spaces."),
+    ("vendor_name", "A" * 41, "Use at most 40 characters."),
+    ("device_name", "", "Type a name, such as acme."),
+    ("device_name", "npu2", "Use no digits: they are an index."),
+    ("device_name", "MyDev", "Use lower case, as PyTorch does."),
+    *[("device_name", name, "Use only the letters a-z and _.") for name in
+      ("my-dev", "my dev", "my.dev", "../dev", "dév", "acme\n")],
+    *[("device_name", name, "Use 2 to 30 letters.") for name in ("a", "a" * 31)],
+    *[("device_name", name, "Use single _ between letters.") for name in ("_ab", "ab_", "a__b")],
+    *[("device_name", name, "Use another name: PyTorch has this.") for name in
       ("cpu", "cuda", "xpu", "mps", "meta", "hpu", "xla", "privateuseone", "mtia", "vulkan", "ipu", "maia")],
-    *[("device_name", name, "is a keyword or a predefined name") for name in
-      ("class", "lambda", "match", "namespace", "register", "co_await", "std", "at", "torch", "linux", "unix")],
-    *[("device_name", name, "is a Python builtin or a module of the standard library") for name in
+    *[("device_name", name, "Use another name: it is a keyword.") for name in
+      ("class", "lambda", "match", "namespace", "register", "co_await")],
+    *[("device_name", name, "Use another name: Python has this.") for name in
       ("list", "print", "json", "signal", "random")],
-    *[("device_name", name, "is already a name in torch") for name in
-      ("add", "quantized", "sparse", "device", "data", "forward", "linalg", "accelerator", "train", "new_empty")],
-    *[("device_name", name, "is declared by the C library") for name in ("read", "write", "free", "kill", "usleep")],
-    ("device_name", "csrc", "is a folder or a module inside the package"),
-    ("package_name", "", "type the name for the import"),
-    ("package_name", "torch-acme", "type 2 to 40 lower-case letters"),
-    ("package_name", "2torch", "type 2 to 40 lower-case letters"),
-    ("package_name", "Torch", "type 2 to 40 lower-case letters"),
-    ("package_name", "a/b", "type 2 to 40 lower-case letters"),
-    ("package_name", "a b", "type 2 to 40 lower-case letters"),
-    ("package_name", "acme", "same name as the device"),
-    ("package_name", "import", "is a keyword"),
-    ("package_name", "json", "is a Python builtin or a module of the standard library"),
-    ("package_name", "torch", "existing package"),
-    ("package_name", "torch_npu", "existing package"),
-    ("package_name", "torch_python", "existing package"),
-    ("package_name", "tests", "name of the C library or of a folder"),
-    ("device_library", "none", "is not in ['emulated', 'external']"),
-    ("sdk_name", "", "type the name of the emulated device library"),
-    ("sdk_name", "acme-sim", "type 2 to 40 lower-case letters"),
-    ("sdk_name", "../sim", "type 2 to 40 lower-case letters"),
-    ("sdk_name", "torch_acme", "both would be libtorch_acme.so"),
-    ("sdk_name", "free", "type another name"),
-    ("sdk_name", "pthread", "type another name"),
-    ("sdk_name", "cudart", "type another name"),
-    ("sdk_prefix", "", "type 2 to 12 lower-case letters"),
-    ("sdk_prefix", "a", "type 2 to 12 lower-case letters"),
-    ("sdk_prefix", "Ac", "type 2 to 12 lower-case letters"),
-    ("sdk_prefix", "ac_", "type 2 to 12 lower-case letters"),
-    ("sdk_prefix", "morethantwelve", "type 2 to 12 lower-case letters"),
-    *[("sdk_prefix", name, "type another prefix") for name in ("cu", "cuda", "hip", "str", "mem", "pthread", "acl")],
-    ("description", "", "type one line of text"),
-    ("description", "a\nb", "type one line of plain text"),
-    ("description", "a\tb", "type one line of plain text"),
-    ("description", "a\u2028b", "type one line of plain text"),
-    ("description", "a\\b", "type it without"),
-    ("description", " a", "type it without"),
-    ("description", "a" * 201, "type a shorter one"),
-    ("author", "", "type one line of text"),
-    ("author", "a\r\nb", "type one line of plain text"),
-    ("author_email", "", "type one such as"),
-    ("author_email", "a@b", "type one such as"),
-    ("author_email", 'a"@b.c', "type one such as"),
-    ("license", "GPL-3.0", "is not in ['BSD-3-Clause'"),
-    ("repository_url", "", "type one such as"),
-    ("repository_url", "git@example.com:a/b", "type one such as"),
-    ("repository_url", 'https://example.com/"', "type one such as"),
-    ("torch_minor", "1.0", f"is not in {list(RELEASES)}"),
-    ("num_devices", 0, "type a number from 1 to 64"),
-    ("num_devices", 65, "type a number from 1 to 64"),
-    ("num_devices", "two", "invalid literal"),
-    ("device_memory", "4GB", "type a number with M, G or T"),
-    ("device_memory", "", "type a number with M, G or T"),
-    ("device_memory", "1M", "type a size from 64M to 1T"),
-    ("device_memory", "2T", "type a size from 64M to 1T"),
-    ("features", ["teleport"], "is not in ['benchmarks'"),
-    ("code_owners", "acme", "type users, teams or e-mail addresses"),
-    ("code_owners", "@acme, @jane", "type users, teams or e-mail addresses"),
-    ("code_owners", "@acme/backend\n* @mallory", "type users, teams or e-mail addresses"),
+    *[("device_name", name, "Use another name: torch has this.") for name in  # the last five have operators
+      ("add", "quantized", "sparse", "device", "data", "forward", "linalg", "accelerator", "train", "new_empty",
+       "aten", "prim", "prims", "inductor", "symm_mem")],
+    *[("device_name", name, "Use another name: C++ has this.") for name in  # functions, types, macros and namespaces
+      ("read", "write", "free", "kill", "usleep", "digit", "setter", "getter", "destructor", "visitproc", "siginfo_t",
+       "linux", "unix", "at", "py", "ska", "libkineto", "fmt")],
+    *[("device_name", name, "Use another name: the code has it.") for name in
+      ("fallback", "graph", "native", "csrc", "features", "include_paths", "cmake_prefix_path", "emulator")],
+    ("package_name", "", "Type a name, such as torch_acme."),
+    *[("package_name", name, "Use only a-z, 0-9 and _.") for name in ("torch-acme", "Torch", "a/b", "a b", "ab\n")],
+    ("package_name", "2torch", "Begin with a letter."),
+    *[("package_name", name, "Use single _, and none at the end.") for name in ("torch__acme", "torch_")],
+    *[("package_name", name, "Use 2 to 40 characters.") for name in ("a", "a" * 41)],
+    ("package_name", "acme", "Use another name than the device."),
+    ("package_name", "import", "Use another name: it is a keyword."),
+    *[("package_name", name, "Use another name: Python has this.") for name in ("json", "all", "help")],
+    *[("package_name", name, "Use another name: it is a package.") for name in
+      ("torch", "torch_npu", "torch_python", "torch_backend", "sympy", "jinja2", "typing_extensions", "yaml", "numpy",
+       "scikit_build_core", "cmake", "pybind11", "socks", "timm")],
+    *[("package_name", name, "Use another name: it is a library.") for name in
+      ("shm", "gomp", "cuda", "aoti_custom_ops")],
+    *[("package_name", name, "Use another name: CMake has this.") for name in
+      ("test", "install", "clean", "package", "edit_cache", "rebuild_cache", "torch_cpu_library", "sdk_tests")],
+    ("package_name", "quantized", "Use another name: torch has this."),
+    ("package_name", "usleep", "Use another name: C++ has this."),
+    ("package_name", "tests", "Use another name: the code has it."),
+    *[("package_name", name, "Use another name: a script has it.") for name in ("compare", "conftest", "operators")],
+    ("device_library", "none", "Invalid choice for 'device_library': 'none' is not in ['emulated', 'external']"),
+    ("sdk_name", "", "Type a name, such as acme_sim."),
+    *[("sdk_name", name, "Use only a-z, 0-9 and _.") for name in ("acme-sim", "../sim")],
+    ("sdk_name", "torch_acme", "Use another name than the package."),
+    *[("sdk_name", name, "Use another name: C++ has this.") for name in ("free", "usleep")],
+    *[("sdk_name", name, "Use another name: it is a library.") for name in
+      ("pthread", "cudart", "shm", "gomp", "cuda")],
+    *[("sdk_name", name, "Use another name: CMake has this.") for name in
+      ("test", "install", "clean", "all", "help", "package", "edit_cache", "sdk_benchmark", "torch_library")],
+    ("sdk_prefix", "", "Type a prefix, such as acmesim."),
+    *[("sdk_prefix", name, "Use only a-z and 0-9.") for name in ("Ac", "ac_")],
+    ("sdk_prefix", "2ac", "Begin with a letter."),
+    *[("sdk_prefix", name, "Use 2 to 12 characters.") for name in ("a", "morethantwelve")],
+    *[("sdk_prefix", name, "Use another: a library has this one.") for name in
+      ("cu", "cuda", "hip", "str", "mem", "pthread", "acl")],
+    *[("description", text, "Type one line of text.") for text in ("", "  ")],
+    *[("description", text, "Type one line of plain text.") for text in ("a\nb", "a\tb", "a\u2028b")],
+    ("description", "a\\b", "Type it without a backslash."),
+    ("description", " a", "Remove the spaces at the ends."),
+    ("description", "a" * 201, "Use at most 200 characters."),
+    ("author", "", "Type one line of text."),
+    ("author", "a\r\nb", "Type one line of plain text."),
+    *[("author_email", text, "Type it like me@example.com.") for text in ("", "a@b", 'a"@b.c')],
+    ("license", "GPL-3.0", "Invalid choice for 'license': 'GPL-3.0' is not in "
+     "['BSD-3-Clause', 'Apache-2.0', 'MIT', 'proprietary']"),
+    *[("repository_url", text, "Type it like https://host/path.") for text in
+      ("", "git@example.com:a/b", 'https://example.com/"')],
+    ("torch_minor", "1.0", f"Invalid choice for 'torch_minor': '1.0' is not in {list(RELEASES)}"),
+    *[("num_devices", number, "Type a number from 1 to 64.") for number in (0, 65)],
+    ("num_devices", "two", "invalid literal for int() with base 10: 'two'"),
+    *[("device_memory", text, "Type a number with M, G or T.") for text in ("4GB", "")],
+    *[("device_memory", text, "Type a size from 64M to 1T.") for text in ("1M", "2T")],
+    ("features", ["teleport"], f"Invalid choice for 'features': 'teleport' is not in {list(FEATURES)}"),
+    *[("code_owners", text, "Type them like @acme/backend @jane.") for text in
+      ("acme", "@acme, @jane", "@acme/backend\n* @mallory")],
 ]  # fmt: skip
 
 
@@ -216,13 +213,123 @@ def test_good_answers_are_accepted(answer: Answer, question: str, value: Any) ->
     assert answers_of(answer(**{question: value}))[question] == value
 
 
-@pytest.mark.parametrize(("question", "value", "advice"), BAD, ids=_name)
+@pytest.mark.parametrize(("question", "value", "message"), BAD, ids=_name)
 def test_bad_answers_are_refused_with_advice(
-    answer: Answer, tmp_path: Path, question: str, value: Any, advice: str
+    answer: Answer, tmp_path: Path, question: str, value: Any, message: str
 ) -> None:
-    with pytest.raises(ValueError, match=re.escape(advice)):
+    with pytest.raises(ValueError, match=r".") as refusal:
         answer(**{question: value})
+    assert str(refusal.value).removeprefix(f"Validation error for question '{question}': ") == message
     assert not (tmp_path / "project").exists()
+
+
+WIDTH = 80
+Render = Callable[..., str]
+
+
+@pytest.fixture(scope="session")
+def jinja(source: Source) -> Render:
+    """Renders a default or a validator of copier.yml from answers, as copier does."""
+    environment = SandboxedEnvironment(
+        loader=FileSystemLoader(source.root),
+        undefined=StrictUndefined,
+        extensions=["jinja2_ansible_filters.AnsibleCoreFiltersExtension"],
+    )
+    environment.globals["pathjoin"] = lambda *parts: "/".join(parts)
+    compiled = cache(environment.from_string)
+    return lambda question, part, **answers: compiled(source.config[question][part]).render(answers).strip()
+
+
+def test_refusals_fit_a_line_of_the_terminal() -> None:
+    """All but copier's own, of which the prompt shows none: it offers the choices, and calls the rest invalid."""
+    own = [(question, message) for question, _, message in BAD if not message.lower().startswith("invalid")]
+    shown = [f"Validation error for question '{question}': {message}" for question, message in own]
+    assert [text for text in shown if len(text) > WIDTH] == []
+
+
+def test_every_refusal_is_tried(source: Source) -> None:
+    """So that the tests above see every message: each piece of text in a macro is in a refusal that was tried."""
+    tree = Environment().parse((source.root / "includes" / "validate.jinja").read_text(encoding="utf-8"))
+    pieces = {data.data.strip() for macro in tree.find_all(Macro) for data in macro.find_all(TemplateData)} - {""}
+    tried = {message for *_, message in BAD}
+    assert {piece for piece in pieces if not any(piece in message for message in tried)} == {
+        "Use a new folder: this has files."  # test_a_folder_with_files_is_refused
+    }
+
+
+EVERYWHERE = {"keyword", "c", "cxx", "project"}
+
+
+@pytest.mark.parametrize(
+    ("question", "kinds"),
+    [
+        ("device_name", {*EVERYWHERE, "in_tree", "python", "torch"}),
+        ("package_name", {*EVERYWHERE, "python", "torch", "package", "library", "target", "script"}),
+        ("sdk_name", {*EVERYWHERE, "package", "library", "target"}),
+        ("sdk_prefix", {"prefix"}),
+    ],
+)
+def test_every_reserved_name_is_refused_in_a_line(
+    source: Source, jinja: Render, question: str, kinds: set[str]
+) -> None:
+    lists = reserved.read(source.root / "includes" / "reserved.jinja")
+    others = {"device_name": "zed", "package_name": "torch_zed"}
+    messages = {
+        name: jinja(question, "validator", **others | {question: name}) for kind in kinds for name in lists[kind]
+    }
+    assert {name for name, message in messages.items() if not message} == set()
+    assert max(map(len, messages.values())) <= WIDTH - len(f"Validation error for question '{question}': ")
+
+
+def test_defaults_are_valid_whatever_the_names_are(source: Source, jinja: Render) -> None:
+    """A default that is refused ends copier's dialogue."""
+    lists = reserved.read(source.root / "includes" / "reserved.jinja")
+    names = {name for values in lists.values() for name in values}
+    devices = {re.sub("^torch_|_backend$|_sim$|_emulator$|sim$", "", name) for name in names} - names
+    accepted = [name for name in devices | {"d" * 30} if not jinja("device_name", "validator", device_name=name)]
+    assert {"npu", "mlu", "d" * 30} <= set(accepted)
+    for device in accepted:
+        answers = {"device_name": device}
+        for question in ("package_name", "sdk_name", "sdk_prefix", "author_email", "repository_url"):
+            answers[question] = jinja(question, "default", **answers)
+            assert jinja(question, "validator", **answers) == "", answers
+
+
+@pytest.mark.parametrize("vendor", ["Meta", "X", "日本", "A" * 40, "0" * 40, "Set Num Interop Threads", "Torch", "."])
+def test_the_device_has_a_valid_default(jinja: Render, vendor: str) -> None:
+    device = jinja("device_name", "default", vendor_name=vendor)
+    assert jinja("device_name", "validator", device_name=device) == ""
+
+
+@pytest.mark.parametrize(
+    ("device", "package", "sdk"),
+    [
+        ("npu", "npu_backend", "npu_sim"),
+        ("acme", "torch_acme", "acme_sim"),
+        ("cuda_like", "torch_cuda_like", "cuda_like_sim"),
+    ],
+)
+def test_a_default_is_another_name_where_one_is_taken(questions: Source, device: str, package: str, sdk: str) -> None:
+    values = trace(questions, {"vendor_name": "Acme", "device_name": device}).values
+    assert (values["package_name"], values["sdk_name"]) == (package, sdk)
+    values = trace(questions, {"vendor_name": "Acme", "device_name": device, "package_name": f"{device}_sim"}).values
+    assert values["sdk_name"] == f"{device}_emulator"
+
+
+def test_a_folder_with_files_is_refused(questions: Source, tmp_path: Path) -> None:
+    (tmp_path / "project").mkdir()
+    (tmp_path / "project" / "mine.txt").touch()
+    with pytest.raises(ValueError, match=r"Use a new folder: this has files\.") as refusal:
+        render_into(questions, tmp_path / "project")
+    assert len(str(refusal.value)) <= WIDTH
+
+
+def test_questions_fit_a_line_of_the_terminal(source: Source) -> None:
+    """Copier puts a picture of two columns and a space before the text, questionary puts 5 columns before a choice."""
+    for name, question in source.questions.items():
+        assert len(question["help"]) <= WIDTH - 4, name
+        choices = question.get("choices", [])
+        assert all(len(choice) <= WIDTH - 6 for choice in choices if not isinstance(choices, str)), name
 
 
 def test_every_question_is_tried(source: Source) -> None:

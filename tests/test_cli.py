@@ -56,7 +56,7 @@ def test_new_refuses_a_file(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--device-name", "cuda"], 'device_name: "cuda" is a device of PyTorch itself: type'),
+        (["--device-name", "cuda"], "device_name: Use another name: PyTorch has this."),
         (["--license", "GPL"], "license: 'GPL' is not offered: type one of 'BSD-3-Clause'"),
         (["--features", "teleport"], "features: 'teleport' is not offered"),
         (["--num-devices", "many"], "many"),

@@ -59,7 +59,7 @@ def test_no_delimiter_is_left(project: Path) -> None:
 
 
 def test_the_device_namespace_is_named_from_the_top(project: Path) -> None:
-    """PyTorch's namespaces and classes contain names such as `hash` that a device can have too."""
+    """Namespaces such as `std` and `at` contain names such as `vector` that a device can have too."""
     inner = re.compile(rf"(?<![:\w\"]){answers_of(project)['device_name']}::")
     found = []
     for path in [*project.joinpath("csrc").rglob("*"), *project.joinpath("python").rglob("*")]:

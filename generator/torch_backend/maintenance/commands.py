@@ -109,9 +109,11 @@ def format_cpp_command(folder: Path, check: bool) -> None:
 
 @click.command("reserved", hidden=True)
 def reserved_command() -> None:
-    """Regenerate the list of reserved names with the installed torch."""
-    path = find_source().root / "includes" / "reserved.jinja"
-    reserved.write(path, reserved.merge(reserved.read(path), reserved.collect()))
+    """Regenerate the list of reserved names with the installed torch and g++, which takes some minutes."""
+    example = _example(None)
+    path = example.source.root / "includes" / "reserved.jinja"
+    names = reserved.Names(example)
+    reserved.write(path, reserved.merge(reserved.read(path), names.installed | names.declared))
     click.echo(f"wrote {path}")
 
 
