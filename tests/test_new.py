@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
+import yaml
 from torch_backend.errors import UserError
 from torch_backend.lifecycle.new import describe, vendor_from
 from torch_backend.render import create_project
@@ -164,6 +165,32 @@ def test_on_a_terminal_it_asks_before_it_writes(
     assert f"Write it to {tmp_path / 'torch_zed'}?" in done.stdout
     assert (tmp_path / "torch_zed").exists() == (code == 0)
     assert [path.name for path in tmp_path.iterdir() if path.name.startswith(".")] == []
+
+
+def test_a_refused_answer_is_asked_again(template: Template, tmp_path: Path) -> None:
+    """PyTorch's torch_npu would be the name of the package for the device npu."""
+    pytest.importorskip("pty")
+    from .terminal import talk
+
+    answers = yaml.safe_load((ROOT / "examples" / "openreg.yml").read_text(encoding="utf-8"))
+    asked = {"device_name", "package_name"}
+    file = tmp_path / "answers.yml"
+    file.write_text(yaml.safe_dump({name: answer for name, answer in answers.items() if name not in asked}))
+    project = tmp_path / "torch_zed"
+    options = ["--template", str(template.root), "--answers", str(file), "--no-git"]
+    clear = "\x15"
+    code, shown = talk(
+        [sys.executable, "-m", "torch_backend", "new", str(project), *options],
+        [
+            ("Device name, as in", f"{clear}npu2\r"),
+            ("Validation error for question 'device_name': Use no digits: they are an index.", f"{clear}npu\r"),
+            ("npu_backend", f"{clear}torch_npu\r"),
+            ("Validation error for question 'package_name': Use another name: it is a package.", f"{clear}npu_torch\r"),
+            ("Write it to", "\r"),
+        ],
+    )
+    assert code == 0, shown
+    assert {answers_of(project)[name] for name in asked} == {"npu", "npu_torch"}
 
 
 @pytest.mark.parametrize("there", [False, True], ids=["new folder", "empty folder"])

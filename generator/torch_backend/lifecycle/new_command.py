@@ -23,10 +23,13 @@ def _question_options(command: Callable[..., Any]) -> Callable[..., Any]:
         questions = {}
     for name, details in reversed(questions.items()):
         help_text = str(details["help"])
-        if isinstance(details.get("choices"), list):
-            help_text += f" ({', '.join(details['choices'])})"
+        choices = details.get("choices", {})
         if details.get("multiselect"):
-            help_text += f", comma-separated ({', '.join(details['choices'].values())}; empty for none)"
+            help_text += f", comma-separated ({', '.join(choices.values())}; empty for none)"
+        elif isinstance(choices, dict) and choices:
+            help_text += f" ({'; '.join(choices)})"
+        elif isinstance(choices, list):
+            help_text += f" ({', '.join(choices)})"
         command = click.option(f"--{name.replace('_', '-')}", name, help=help_text)(command)
     return command
 
