@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import sys
 from typing import Any
 
@@ -9,7 +11,7 @@ import click
 
 from . import __version__
 from .addop.commands import add_op_command, remove_op_command
-from .errors import UserError
+from .errors import UserError, describe
 from .inspection.commands import register as register_inspection
 from .lifecycle.lint_command import lint_command
 from .lifecycle.new_command import new_command
@@ -18,14 +20,23 @@ from .maintenance.commands import register as register_maintenance
 
 
 class _Group(click.Group):
-    """Prints a UserError without a traceback, and exits with its exit code."""
+    """Prints an error that the user can fix without a traceback, and exits with its exit code."""
 
     def invoke(self, ctx: click.Context) -> Any:
+        if os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb":
+            ctx.color = False
         try:
             return super().invoke(ctx)
         except UserError as error:
-            click.echo(str(error), err=True)
-            sys.exit(error.exit_code)
+            failure = error
+        except (KeyboardInterrupt, click.Abort):
+            failure = UserError("Interrupted.", 130)
+        except OSError as error:
+            if error.errno == errno.EPIPE:  # as in `torch-backend list-ops | head`; click ends without a message
+                raise
+            failure = UserError(describe(error), 2)
+        click.echo(str(failure), err=True)
+        sys.exit(failure.exit_code)
 
 
 @click.group(cls=_Group, context_settings={"help_option_names": ["-h", "--help"]})
@@ -46,7 +57,3 @@ for command in (
     main.add_command(command)
 register_inspection(main)
 register_maintenance(main)
-
-
-if __name__ == "__main__":
-    main()

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import errno
+import os
+import shutil
+
 
 class UserError(Exception):
     """An error that the user can fix; the text says how. The exit code is 1 for a finding, 2 for wrong input."""
@@ -9,3 +13,17 @@ class UserError(Exception):
     def __init__(self, message: str, exit_code: int = 1) -> None:
         super().__init__(message)
         self.exit_code = exit_code
+
+
+def describe(error: OSError) -> str:
+    """Returns the system's reason, the file, and what to do about a full disk."""
+    if isinstance(error, shutil.Error) and error.args and isinstance(error.args[0], list):
+        # One tuple for each file that could not be copied: its source, its target, and the reason.
+        _, target, reason = error.args[0][0]
+        text = f"{reason}: {target}" if str(target) not in str(reason) else str(reason)
+        full = os.strerror(errno.ENOSPC) in text
+    else:
+        file = error.filename2 or error.filename
+        text = f"{error.strerror or error}{f': {file}' if file else ''}"
+        full = error.errno in (errno.ENOSPC, errno.EDQUOT)
+    return f"{text}. Free some space, or name a folder for temporary files in TMPDIR." if full else f"{text}."

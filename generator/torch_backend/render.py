@@ -8,6 +8,7 @@ import shutil
 import tempfile
 import warnings
 from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,8 +18,12 @@ from copier import run_copy
 from copier.errors import CopierAnswersInterrupt, CopierError, CopierWarning, InteractiveSessionError
 from jinja2 import TemplateError, TemplateSyntaxError
 from plumbum import ProcessExecutionError
+from prompt_toolkit.application import create_app_session
+from prompt_toolkit.input import DummyInput
+from prompt_toolkit.output import DummyOutput
+from prompt_toolkit.utils import is_dumb_terminal
 
-from .errors import UserError
+from .errors import UserError, describe
 from .source import Source
 
 ANSWERS_FILE = ".copier-answers.yml"
@@ -32,8 +37,10 @@ def explain(error: BaseException) -> UserError:  # noqa: PLR0911 -- one for each
         lines = str(error.stderr or error.stdout).strip().splitlines()
         return UserError(f"git cannot read the template: {lines[-1] if lines else f'exit code {error.retcode}'}", 2)
     if isinstance(error, InteractiveSessionError):
+        plain = " (TERM=dumb)" if is_dumb_terminal() else ""
         return UserError(
-            "There is no terminal for questions: pass --defaults and answers as options (--data with update).", 2
+            f"There is no terminal for questions{plain}: pass --defaults and answers as options (--data with update).",
+            2,
         )
     if isinstance(error, (CopierAnswersInterrupt, KeyboardInterrupt)):
         return UserError("Interrupted; nothing was written.", 130)
@@ -70,7 +77,7 @@ def copy(
     """
     address = str(source.root) if isinstance(source, Source) else source
     try:
-        with warnings.catch_warnings():
+        with warnings.catch_warnings(), _questions():
             warnings.simplefilter("ignore", CopierWarning)
             run_copy(
                 address,
@@ -84,6 +91,11 @@ def copy(
             )
     except (CopierError, TemplateError, ValueError, TypeError, ProcessExecutionError, KeyboardInterrupt) as error:
         raise explain(error) from error
+
+
+def _questions() -> AbstractContextManager[Any]:
+    """Stops questions on a terminal that cannot move its cursor: copier would print control sequences as text."""
+    return create_app_session(input=DummyInput(), output=DummyOutput()) if is_dumb_terminal() else nullcontext()
 
 
 def record_origin(project: Path, address: str, version: str) -> None:
@@ -185,5 +197,5 @@ def create_project(
             elif path.exists():
                 path.unlink()
         if isinstance(error, OSError):
-            raise UserError(f"Cannot write {target}: {error.strerror or error}.", 2) from error
+            raise UserError(f"Cannot write {target}: {describe(error)}", 2) from error
         raise

@@ -140,9 +140,11 @@ def update(
             rewrite=rewriter if steps else None,
             written=WRITTEN_BY_VENDORS,
             omitted=[path for step in steps for path in step.omitted],
+            given=list(data or {}),
         ) as merged:
             notes = [printable(step.note.strip()) for step in steps if step.note]
-            done = Update(here, there, news(repository, current, target), notes, merged)
+            changes = news(repository, current, target) if target.commit != current.commit else ""
+            done = Update(here, there, changes, notes, merged)
             if not dry_run:
                 require_clean(project)  # again, since files may have changed meanwhile
                 transplant(merged, project.root)
