@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import shutil
 import stat
 from collections import namedtuple
@@ -17,7 +18,7 @@ from packaging.version import Version
 from torch_backend.cli import main
 from torch_backend.environment import Environment
 from torch_backend.inside.environment import TOOLS
-from torch_backend.inspection.doctor import python, tools
+from torch_backend.inspection.doctor import backends, python, tools
 from torch_backend.inspection.doctor.context import Context
 from torch_backend.inspection.doctor.requirements import of_project, of_template
 from torch_backend.project import Project
@@ -78,7 +79,7 @@ def test_only_the_torch_of_the_project_is_accepted(
     check = found(checks, "torch")
     assert (check.state, code) == (state, 0 if state == "ok" else 1)
     assert version in check.found
-    assert (f'pip install "torch{RANGE}"' in check.mend) == (state == "fail")
+    assert (f"pip install 'torch{RANGE}'" in check.mend) == (state == "fail")
 
 
 def test_a_torch_without_headers_fails(environment: Environment, site: Path) -> None:
@@ -157,7 +158,7 @@ def test_unfit_pythons_fail(tmp_path: Path, change: dict[str, Any], state: str, 
     assert (headers.state, headers.found) == ("fail", "no Python.h in /usr/include/python3.12")
     assert "apt install python3-dev" in headers.mend
     build = found(checks, "scikit-build-core")
-    assert (build.state, build.mend.endswith('-m pip install "scikit-build-core>=1.1,<2"')) == ("fail", True)
+    assert (build.state, build.mend.endswith("-m pip install 'scikit-build-core>=1.1,<2'")) == ("fail", True)
 
 
 # ---------------------------------------------------------------- tools
@@ -181,7 +182,7 @@ def test_an_old_cmake_and_a_missing_ninja_fail(tmp_path: Path, monkeypatch: pyte
     checks = list(tools.checks(context(tmp_path)))
     cmake = found(checks, "CMake")
     assert (cmake.state, cmake.found) == ("fail", f"3.18.4 at {tmp_path}/bin/cmake; 3.25 or newer is needed")
-    assert cmake.mend == f'{tmp_path}/bin/python -m pip install "cmake>=3.25"'
+    assert cmake.mend == f"{tmp_path}/bin/python -m pip install 'cmake>=3.25'"
     assert found(checks, "Ninja").state == "warn"
     assert found(checks, "git").state == "warn"
     assert found(checks, "ccache").state == "ok"
@@ -193,6 +194,19 @@ def test_a_newer_cmake_behind_an_old_one_is_found(tmp_path: Path, monkeypatch: p
     monkeypatch.setenv("PATH", f"{tmp_path / 'old'}{os.pathsep}{tmp_path / 'new'}")
     cmake = found(list(tools.checks(context(tmp_path))), "CMake")
     assert (cmake.state, cmake.found) == ("ok", f"4.1.0 at {tmp_path}/new/cmake (3.25 or newer is needed)")
+
+
+def test_paths_with_spaces_are_quoted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", "/nowhere")
+    here = replace(context(tmp_path), python=tmp_path / "my env" / "bin" / "python")
+    cmake = found(list(tools.checks(here)), "CMake")
+    assert shlex.split(cmake.mend) == [str(here.python), "-m", "pip", "install", "cmake>=3.25"]
+    package: dict[str, Any] = {"folder": None, "installs": []}
+    project = Project(tmp_path / "my project", {"device_name": "zed", "package_name": "torch_zed"})
+    facts = {"backends": [], "package": package}
+    (_, check, *_) = backends.checks(replace(here, project=project, facts=facts))
+    build = [str(here.python), "-m", "pip", "install", "--no-build-isolation", "--editable", "."]
+    assert shlex.split(check.mend) == ["cd", str(project.root), "&&", *build]
 
 
 @pytest.mark.parametrize(("gigabytes", "state"), [(0.5, "fail"), (2, "warn"), (20, "ok")])
@@ -230,7 +244,7 @@ def test_text_output_has_remedies_and_a_summary(environment: Environment, site: 
     assert lines[0] == f"Checking the project torch_openreg in {EXAMPLE}"
     place = next(i for i, line in enumerate(lines) if line.startswith("  fail  torch  "))
     assert lines[place + 1].strip().startswith("->")
-    assert f'install "torch{RANGE}"' in lines[place + 1]
+    assert f"install 'torch{RANGE}'" in lines[place + 1]
     assert lines[-1].endswith("failures")
 
 

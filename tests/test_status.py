@@ -301,13 +301,13 @@ def test_text_output_is_brief_unless_verbose() -> None:
 
 
 def test_a_package_that_is_not_installed_is_no_error(tmp_path: Path) -> None:
-    python = tmp_path / "python"
+    python = tmp_path / "my python"
     python.write_text(f'#!/bin/sh\nexec "{sys.executable}" -S "$@"\n')  # no site-packages: no torch
     python.chmod(0o755)
     result = CliRunner().invoke(main, ["status", "--project", str(EXAMPLE), "--python", str(python)])
     assert result.exit_code == 0, result.output
     assert f"torch is not installed for {python}" in result.output
-    assert "pip install --no-build-isolation --editable ." in result.output
+    assert f"  '{python}' -m pip install --no-build-isolation --editable .\n" in result.output
 
 
 def test_outside_of_a_project_it_is_refused(tmp_path: Path) -> None:

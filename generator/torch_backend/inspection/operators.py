@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import shlex
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -102,9 +103,10 @@ def coverage(project: Project, python: Path, time_limit: float) -> Coverage:
 def _explain(project: Project, python: Path, outcome: Outcome) -> UserError:
     for missing in (project.package_name, "torch"):
         if outcome.reason == f"ModuleNotFoundError: No module named '{missing}'":
+            build = shlex.join([str(python), "-m", "pip", "install", "--no-build-isolation", "--editable", "."])
             return UserError(
                 f"{missing} is not installed for {python}. In {project.root}, build and install the project:\n\n"
-                f"  {python} -m pip install --no-build-isolation --editable .\n\n"
+                f"  {build}\n\n"
                 "If it is installed for another Python, name that Python: --python .venv/bin/python.",
                 2,
             )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import shutil
 import time
 from pathlib import Path
@@ -67,10 +68,11 @@ def demo(source: Source, folder: Path) -> None:
     click.secho(
         f"\nDone: built in {built - started:.0f} s, ran in {time.monotonic() - built:.0f} s. What next?", bold=True
     )
-    python = environment.python
+    there, python = shlex.quote(str(project)), shlex.quote(str(environment.python))
+    command = shlex.quote(str(environment.python.parent / "torch-backend"))
     click.echo(f"""
   Try the device:      {python} -c "import torch; print(torch.ones(2, device='acme') + 2)"
-  Run its tests:       cd {project} && {python} -m pytest tests
+  Run its tests:       cd {there} && {python} -m pytest tests
   Read its README:     {project / "README.md"}
-  Your own project:    {environment.python.parent / "torch-backend"} new torch_mychip --vendor-name "My Chip"
+  Your own project:    {command} new torch_mychip --vendor-name "My Chip"
 """)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 from collections import Counter
 from collections.abc import Iterator
 from datetime import datetime, timezone
@@ -18,6 +19,7 @@ from .report import Check
 # Compiled sources: an edit has no effect until the next build.
 COMPILED = ("csrc", "third_party", "cmake", "CMakeLists.txt")
 SUFFIXES = (".c", ".cpp", ".h", ".def", ".in", ".cmake", ".txt")
+UNINSTALL = ("-m", "pip", "uninstall")
 
 
 def checks(context: Context) -> Iterator[Check]:
@@ -55,7 +57,7 @@ def _entry_points(context: Context) -> Iterator[Check]:
             f"also installed: {_named(others)}; PyTorch supports one out-of-tree backend in a process"
             if own
             else f"{_named(others)}; PyTorch supports one out-of-tree backend in a process",
-            f"{context.python} -m pip uninstall {' '.join(names)}; or use a separate virtual environment for each.",
+            f"{context.command(*UNINSTALL, *names)}; or use a separate virtual environment for each.",
         )
     elif entries:
         yield Check("other backends", "ok", f"none besides {own or _named(entries)}")
@@ -69,7 +71,7 @@ def _entry_points(context: Context) -> Iterator[Check]:
                 "fail",
                 f"{entry['distribution']} in {entry['folder']} names the module {entry['module']}, which is missing: "
                 "`import torch` fails",
-                f"{context.python} -m pip uninstall {entry['distribution']}; delete its .dist-info folder if it stays.",
+                f"{context.command(*UNINSTALL, entry['distribution'])}; delete its .dist-info folder if it stays.",
             )
     doubled = [name for name, count in Counter(entry["entry_point"] for entry in entries).items() if count > 1]
     for name in doubled:
@@ -86,7 +88,8 @@ def _entry_points(context: Context) -> Iterator[Check]:
 def _package(context: Context, project: Project) -> Iterator[Check]:
     facts = context.facts["package"]
     name = project.package_name
-    build = f"cd {project.root} && {context.python} -m pip install --no-build-isolation --editable ."
+    install = context.command("-m", "pip", "install", "--no-build-isolation", "--editable", ".")
+    build = f"cd {shlex.quote(str(project.root))} && {install}"
     if facts["folder"] is None:
         left = f"; its metadata remains in {facts['installs'][0]['folder']}" if facts["installs"] else ""
         yield Check("package", "warn", f"{name} is not installed{left}", build)
@@ -97,7 +100,7 @@ def _package(context: Context, project: Project) -> Iterator[Check]:
             "package",
             "fail",
             f"{name} is installed {len(facts['installs'])} times: {places}; {facts['folder']} is used",
-            f"{context.python} -m pip uninstall {name}, once for each installation, then build again: {build}",
+            f"{context.command(*UNINSTALL, name)}, once for each installation, then build again: {build}",
         )
     elif not facts["installs"]:
         yield Check(
@@ -114,7 +117,7 @@ def _package(context: Context, project: Project) -> Iterator[Check]:
             "package",
             "fail",
             f"{', '.join(foreign)} also contains a package {name}",
-            f"{context.python} -m pip uninstall {' '.join(foreign)}, then build again: {build}",
+            f"{context.command(*UNINSTALL, *foreign)}, then build again: {build}",
         )
     yield from _library(context, project, build)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import shutil
 import subprocess
 from dataclasses import dataclass, field
@@ -45,6 +46,10 @@ class Context:
         requirements = of_project(project) if project else of_template()
         outcome = ask(python, "environment", *([project.package_name] if project else []), time_limit=time_limit)
         return cls(project, python, requirements, dict(outcome.items), outcome, time_limit)
+
+    def command(self, *arguments: str) -> str:
+        """Returns a call of the interpreter, as a shell takes it."""
+        return shlex.join([str(self.python), *arguments])
 
     def which(self, *names: str) -> list[Path]:
         """Finds programs by name. As in a build, programs beside the interpreter precede those on the PATH."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator
 
 from packaging.specifiers import SpecifierSet
@@ -34,7 +35,8 @@ def _python(context: Context) -> Iterator[Check]:
         mend = f"Create a virtual environment with Python {written(needed)}, and name its interpreter with --python."
         yield Check("Python", "fail", f"{text}; {written(needed)} is needed", mend)
     elif facts["managed"]:
-        mend = f"{facts['executable']} -m venv .venv, and use .venv/bin/python from then on."
+        create = shlex.join([facts["executable"], "-m", "venv", ".venv"])
+        mend = f"{create}, and use .venv/bin/python from then on."
         yield Check("Python", "warn", f"{text}, which belongs to the system: pip refuses to install into it", mend)
     elif facts["free_threaded"]:
         yield Check(
@@ -51,7 +53,7 @@ def _python(context: Context) -> Iterator[Check]:
 
 def _torch(context: Context) -> Iterator[Check]:
     needed = context.requirements.packages.get("torch", SpecifierSet())
-    install = f'{context.python} -m pip install "torch{written(needed)}"'
+    install = context.command("-m", "pip", "install", f"torch{written(needed)}")
     facts = context.facts.get("torch")
     if facts is None:
         text = f"the process that imports torch {context.outcome.failure}: {context.outcome.reason}"
@@ -89,7 +91,7 @@ def _packages(context: Context) -> Iterator[Check]:
         if name == "torch":
             continue
         installed = versions.get(name)
-        install = f'{context.python} -m pip install "{name}{written(needed)}"'
+        install = context.command("-m", "pip", "install", f"{name}{written(needed)}")
         if name in versions and installed is None:
             yield Check(name, "fail", f"not installed; {written(needed)} is needed to build without isolation", install)
         elif installed is not None:
@@ -98,7 +100,9 @@ def _packages(context: Context) -> Iterator[Check]:
                 name, "ok" if good else "fail", f"{installed} ({written(needed)} is needed)", "" if good else install
             )
     if versions["pip"] is None:
-        yield Check("pip", "warn", "not installed for this Python", f"{context.python} -m ensurepip, or use uv pip")
+        yield Check(
+            "pip", "warn", "not installed for this Python", f"{context.command('-m', 'ensurepip')}, or use uv pip"
+        )
     else:
         yield Check("pip", "ok", versions["pip"])
     for name, reason in (

@@ -98,7 +98,9 @@ def _died(outcome: Outcome, running: list[str], context: Context) -> Check:
     during = f" during the check {running[-1]!r}" if running else ""
     stack = [line.strip() for line in outcome.errors.splitlines() if line.strip().startswith("File ")]
     where = f"; {stack[0]}" if stack and "SIG" in outcome.failure else f": {outcome.reason}" if outcome.reason else ""
-    mend = f"To see where: gdb --args {context.python} -c 'import torch', or the tests with python -X faulthandler."
+    mend = (
+        f"To see where: gdb --args {context.command('-c', 'import torch')}, or the tests with python -X faulthandler."
+    )
     if "killed" in outcome.failure:
         mend = "If the machine is merely slow, give it longer with --time-limit; else see where it waits: py-spy dump."
     return Check("load", "fail", f"the process that loads the backend {outcome.failure}{during}{where}", mend)

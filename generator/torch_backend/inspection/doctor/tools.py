@@ -52,7 +52,7 @@ def _find(context: Context, name: str, least: Version) -> tuple[Path, Version | 
 
 def _cmake(context: Context) -> Check:
     least = context.requirements.cmake
-    mend = f'{context.python} -m pip install "cmake>={least}"'
+    mend = context.command("-m", "pip", "install", f"cmake>={least}")
     found = _find(context, "cmake", least)
     if found is None:
         return Check("CMake", "fail", f"not found; {least} or newer is needed", mend)
@@ -63,7 +63,7 @@ def _cmake(context: Context) -> Check:
 
 
 def _ninja(context: Context) -> Check:
-    mend = f"{context.python} -m pip install ninja"
+    mend = context.command("-m", "pip", "install", "ninja")
     found = _find(context, "ninja", NINJA)
     if found is None:
         return Check("Ninja", "warn", "not found: the build uses make, if it is installed, and takes longer", mend)
