@@ -49,7 +49,7 @@ def test_defaults_follow_from_the_vendor_name(answer: Answer) -> None:
         "license": "BSD-3-Clause",
         "repository_url": "https://example.com/acme/torch_acme",
         "torch_minor": MINOR,
-        "num_devices": 2,
+        "num_devices": "2",
         "device_memory": "4G",
         "features": list(FEATURES),
         "code_owners": "",
@@ -108,8 +108,8 @@ GOOD: list[tuple[str, Any]] = [
     ("license", "proprietary"),
     ("repository_url", "http://git.example.com:8080/a/b.git"),
     ("torch_minor", MINOR),
-    ("num_devices", 1),
-    ("num_devices", 64),
+    ("num_devices", "1"),
+    ("num_devices", "64"),
     ("device_memory", "64M"),
     ("device_memory", "1T"),
     ("features", []),
@@ -194,8 +194,7 @@ BAD: list[tuple[str, Any, str]] = [
     *[("repository_url", text, "Type it like https://host/path.") for text in
       ("", "git@example.com:a/b", 'https://example.com/"')],
     ("torch_minor", "1.0", f"Invalid choice for 'torch_minor': '1.0' is not in {list(RELEASES)}"),
-    *[("num_devices", number, "Type a number from 1 to 64.") for number in (0, 65)],
-    ("num_devices", "two", "invalid literal for int() with base 10: 'two'"),
+    *[("num_devices", value, "Type a number from 1 to 64.") for value in (0, 65, -1, "two", "", 2.5, 2.0, True)],
     *[("device_memory", text, "Type a number with M, G or T.") for text in ("4GB", "")],
     *[("device_memory", text, "Type a size from 64M to 1T.") for text in ("1M", "2T")],
     ("features", ["teleport"], f"Invalid choice for 'features': 'teleport' is not in {list(FEATURES)}"),
@@ -316,20 +315,46 @@ def test_a_default_is_another_name_where_one_is_taken(questions: Source, device:
     assert values["sdk_name"] == f"{device}_emulator"
 
 
-def test_a_folder_with_files_is_refused(questions: Source, tmp_path: Path) -> None:
-    (tmp_path / "project").mkdir()
-    (tmp_path / "project" / "mine.txt").touch()
-    with pytest.raises(ValueError, match=r"Use a new folder: this has files\.") as refusal:
-        render_into(questions, tmp_path / "project")
-    assert len(str(refusal.value)) <= WIDTH
-
-
 def test_questions_fit_a_line_of_the_terminal(source: Source) -> None:
     """Copier puts a picture of two columns and a space before the text, questionary puts 5 columns before a choice."""
     for name, question in source.questions.items():
         assert len(question["help"]) <= WIDTH - 4, name
         choices = question.get("choices", [])
         assert all(len(choice) <= WIDTH - 6 for choice in choices if not isinstance(choices, str)), name
+
+
+def test_a_number_of_devices_may_be_a_number(answer: Answer) -> None:
+    """Answers files of older projects hold one."""
+    assert answers_of(answer(num_devices=3))["num_devices"] == "3"
+
+
+FILES = ["f", ".f", "deep/er/f", "deep/.er/f", ".deep/er/.f", "a/b/c/d/e/f", ".github/f", ".gitignore", "a/.git/f"]
+
+
+@pytest.mark.parametrize("file", FILES, ids=_name)
+@pytest.mark.parametrize("folder", ["project", "pro[j]ect"])
+def test_a_folder_with_files_is_refused(questions: Source, tmp_path: Path, file: str, folder: str) -> None:
+    """Copier itself asks for each file, or overwrites them all with --overwrite."""
+    path = tmp_path / folder / file
+    path.parent.mkdir(parents=True)
+    path.write_text("mine")
+    with pytest.raises(ValueError, match=r"Use a new folder: this has files\.") as refusal:
+        render_into(questions, tmp_path / folder)
+    assert len(str(refusal.value)) <= WIDTH
+    assert [found for found in (tmp_path / folder).rglob("*") if found.is_file()] == [path]
+
+
+@pytest.mark.parametrize("file", [".git", ".git/HEAD", ".git/refs/heads/main"], ids=_name)
+def test_a_folder_may_be_a_repository(questions: Source, tmp_path: Path, file: str) -> None:
+    path = tmp_path / "project" / file
+    path.parent.mkdir(parents=True)
+    path.write_text("git's")
+    assert answers_of(render_into(questions, tmp_path / "project"))["vendor_name"] == "Acme"
+
+
+def test_files_are_looked_for_as_deep_as_those_of_the_template(source: Source) -> None:
+    files = [path.relative_to(source.template) for path in source.template.rglob("*") if path.is_file()]
+    assert max(len(path.parts) for path in files) <= len(Path("a/b/c/d/e/f").parts)
 
 
 def test_every_question_is_tried(source: Source) -> None:

@@ -23,7 +23,7 @@ def test_new_renders_with_options(tmp_path: Path) -> None:
     result = run("new", str(target), "--defaults", "--vendor-name", "Zed", "--features", "docs", "--num-devices", "3")
     assert result.exit_code == 0, result.output
     answers = answers_of(target)
-    assert (answers["device_name"], answers["features"], answers["num_devices"]) == ("zed", ["docs"], 3)
+    assert (answers["device_name"], answers["features"], answers["num_devices"]) == ("zed", ["docs"], "3")
     assert [p.name for p in target.parent.iterdir()] == ["torch_zed"]
 
 
@@ -59,7 +59,7 @@ def test_new_refuses_a_file(tmp_path: Path) -> None:
         (["--device-name", "cuda"], "device_name: Use another name: PyTorch has this."),
         (["--license", "GPL"], "license: 'GPL' is not offered: type one of 'BSD-3-Clause'"),
         (["--features", "teleport"], "features: 'teleport' is not offered"),
-        (["--num-devices", "many"], "many"),
+        (["--num-devices", "two"], "num_devices: two devices cannot be emulated: type a whole number from 1 to 64"),
     ],
 )
 def test_refused_answers_leave_nothing_behind(tmp_path: Path, arguments: list[str], message: str) -> None:
@@ -67,6 +67,49 @@ def test_refused_answers_leave_nothing_behind(tmp_path: Path, arguments: list[st
     assert result.exit_code == 2
     assert message in result.output
     assert "Traceback" not in result.output
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("num_devices: 2.5", "num_devices: 2.5 devices cannot be emulated: type a whole number from 1 to 64"),
+        ("num_devices: true", "num_devices: True devices cannot be emulated: type a whole number from 1 to 64"),
+        ("num_devices:", "num_devices is empty: write an answer, or leave num_devices out."),
+        ("author:", "author is empty: write an answer, or leave author out."),
+        ("author: [a, b]", "author: ['a', 'b'] is not one value: write one line of text."),
+        ("author: {a: b}", "author: {'a': 'b'} is not one value: write one line of text."),
+        ("features:", "features is empty: write [] for none of them, or leave features out."),
+        (
+            "features: 3",
+            "features: 3 is not a list of names: write some of [benchmarks, docs, github, graphs, sharing].",
+        ),
+        ("features: [docs, 3]", "features: ['docs', 3] is not a list of names: write some of [benchmarks,"),
+        ("features: [docs, teleport]", "features: 'teleport' is not offered: type one of 'benchmarks'"),
+        (
+            "device_library: external\nsdk_name: acme",
+            "sdk_name has no effect in this project: the template asks for it",
+        ),
+        ("features: []\ncode_owners: '@acme'", "code_owners has no effect in this project: the template asks for it"),
+    ],
+)
+def test_a_file_with_refused_answers_leaves_nothing_behind(tmp_path: Path, text: str, message: str) -> None:
+    (tmp_path / "answers.yml").write_text(text)
+    result = run("new", str(tmp_path / "p"), "--defaults", "--answers", str(tmp_path / "answers.yml"))
+    assert (result.exit_code, len(result.output.splitlines())) == (2, 1), result.output
+    assert message in result.output
+    assert not (tmp_path / "p").exists()
+
+
+@pytest.mark.parametrize("option", ["--sdk-name", "--sdk-prefix", "--num-devices", "--device-memory"])
+def test_options_of_the_emulator_are_refused_without_one(tmp_path: Path, option: str) -> None:
+    value = {"--num-devices": "3", "--device-memory": "1G"}.get(option, "other")
+    result = run("new", str(tmp_path / "p"), "--defaults", "--device-library", "external", option, value)
+    assert result.exit_code == 2
+    assert result.output == (
+        f"{option.strip('-').replace('-', '_')} has no effect in this project: the template asks for it only if "
+        "device_library == 'emulated'. Leave it out.\n"
+    )
     assert not list(tmp_path.iterdir())
 
 
@@ -80,7 +123,8 @@ def test_unknown_answers_are_refused(tmp_path: Path) -> None:
 def test_new_without_a_terminal_says_what_to_give(tmp_path: Path) -> None:
     result = run("new", str(tmp_path / "project"))
     assert result.exit_code == 2
-    assert "--defaults" in result.output
+    assert "no terminal for questions" in result.output
+    assert "pass --defaults" in result.output
     assert not list(tmp_path.iterdir())
 
 

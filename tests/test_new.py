@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 import os
+import shlex
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+import tomllib
 import yaml
+from packaging.requirements import Requirement
 from torch_backend.errors import UserError
 from torch_backend.lifecycle.new import describe, vendor_from
+from torch_backend.project import Project
 from torch_backend.render import create_project
+from torch_backend.source import Source
 
 from .conftest import answers_of
-from .running import IDENTITY, ROOT, git
+from .running import IDENTITY, ROOT, checked, git
 from .test_cli import run
 from .versions import Template, originals, template, with_a_signal_at_call
 
@@ -74,10 +79,45 @@ def test_names_are_shown(template: Template, tmp_path: Path) -> None:
         "  SDK          libzed_sim.so, <zed_sim/zed_sim.h>, functions zedsimMalloc, ...\n"
         "  environment  TORCH_ZED_*, ZED_SIM_*\n"
     ) in output
-    assert f"  cd {tmp_path / 'torch_zed'}\n" in output
+    install = "pip install --no-build-isolation --editable ."
+    assert f"Next:\n\n  cd {tmp_path / 'torch_zed'}\n  {install}\n\n" in output
     zed = {"device_name": "zed", "package_name": "torch_zed"}
     assert "SDK" not in describe(zed)
     assert "your own: cmake/DeviceLibrary.cmake" in describe(zed | {"device_library": "external"})
+
+
+def test_the_next_steps_can_be_pasted(tmp_path: Path) -> None:
+    """They install what a build without isolation needs, as pyproject.toml of the project says."""
+    folder = tmp_path / "my folder"
+    result = run("new", str(folder), "--defaults", "--no-git", "--vendor-name", "Zed")
+    assert result.exit_code == 0, result.output
+    steps = [shlex.split(line) for line in result.output.split("Next:\n\n")[1].split("\n\n")[0].splitlines()]
+    with (folder / "pyproject.toml").open("rb") as file:
+        pyproject = tomllib.load(file)
+    needed = {*pyproject["build-system"]["requires"], *pyproject["dependency-groups"]["build"]}
+    names = {Requirement(text).name for text in needed}
+    assert names == {"torch", "scikit-build-core", "cmake", "ninja"}
+    assert [step[:2] for step in steps] == [["cd", str(folder)], ["pip", "install"], ["pip", "install"]]
+    assert set(steps[1][2:]) == needed
+    assert steps[2][2:] == ["--no-build-isolation", "--editable", "."]
+
+
+def test_the_message_of_copier_names_the_same_steps(source: Source, tmp_path: Path) -> None:
+    folder = tmp_path / "my folder"
+    copier = (sys.executable, "-m", "copier", "copy", "--defaults", source.root, folder)
+    shown = checked(*copier, cwd=tmp_path).split("Next:\n\n")[1].split("\n\n")[0]
+    steps = [shlex.split(line) for line in shown.splitlines()]
+    assert steps[0] == ["cd", str(folder)]
+    given = {Requirement(text).name: Requirement(text) for text in steps[2][2:]}
+    needed = Project.find(folder).build_requirements
+    assert given.keys() == {Requirement(text).name for text in needed}
+    for text in needed:
+        requirement = Requirement(text)
+        if requirement.name in {"torch", "scikit-build-core"}:
+            assert given[requirement.name] == requirement
+    assert steps[3] == ["pip", "install", "--no-build-isolation", "--editable", "."]
+    readme = (folder / "README.md").read_text()
+    assert "\n" + " ".join(shown.splitlines()[2].split()) + "\n" in readme
 
 
 @pytest.mark.usefixtures("identity")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,11 @@ import yaml
 
 from .errors import UserError
 from .render import ANSWERS_FILE
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
 
 
 @dataclass(frozen=True)
@@ -61,6 +67,17 @@ class Project:
     def package(self) -> Path:
         """The folder of the Python package."""
         return self.root / "python" / self.package_name
+
+    @property
+    def build_requirements(self) -> list[str]:
+        """What a build without isolation needs, as pip takes it; nothing if there is no pyproject.toml."""
+        path = self.root / "pyproject.toml"
+        if not path.is_file():
+            return []
+        content = tomllib.loads(path.read_text(encoding="utf-8"))
+        required = content.get("build-system", {}).get("requires", [])
+        tools = content.get("dependency-groups", {}).get("build", [])
+        return list(dict.fromkeys([*required, *tools]))
 
     @property
     def template_address(self) -> str | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -18,6 +19,7 @@ from torch_backend.project import Project
 from torch_backend.render import copy, create_project, record_origin
 from torch_backend.source import Source
 
+from .answers import require_asked, require_types
 from .interruption import interruptible, point_of_no_return
 
 _DECORATION = {"torch", "pytorch", "backend"}
@@ -87,13 +89,16 @@ def create(new: New) -> None:
     above = _repository_above(folder)
     notes: list[str] = []
 
-    versions = new.template.versions if isinstance(new.template, Source) else None
+    source = new.template if isinstance(new.template, Source) else None
+    versions = source.versions if source else None
+    require_types(new.answers, source.questions if source else {})
 
     def approve(rendered: Path) -> None:
         if versions:
             recorded = Project.find(rendered).template_version if new.ref else None
             record_origin(rendered, versions.address, recorded or versions.name)
         answers = Project.find(rendered).answers
+        require_asked(new.answers, answers, source.config if source else {})
         click.echo(f"The names of the project:\n\n{describe(answers)}\n")
         if not new.defaults and sys.stdin.isatty() and not click.confirm(f"Write it to {new.folder}?", default=True):
             raise UserError("Nothing was written.")
@@ -128,6 +133,14 @@ def create(new: New) -> None:
         raise UserError("Interrupted; nothing was written.", 130) from error
     for note in notes:
         click.echo(note, err=True)
+
+
+def next_steps(folder: Path) -> list[str]:
+    """Returns the commands that build a new project, as a shell takes them."""
+    needed = Project.find(folder).build_requirements
+    install = [["pip", "install", *needed]] if needed else []
+    commands = [["cd", str(folder)], *install, ["pip", "install", "--no-build-isolation", "--editable", "."]]
+    return [shlex.join(command) for command in commands]
 
 
 def load_answers(path: Path) -> dict[str, Any]:

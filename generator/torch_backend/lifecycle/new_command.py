@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -12,7 +11,7 @@ import click
 from torch_backend.errors import UserError
 from torch_backend.source import Source, find_source
 
-from .new import New, create, load_answers
+from .new import New, create, load_answers, next_steps
 
 
 def _question_options(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -68,5 +67,6 @@ def new_command(
         )
     create(New(folder, source, answers, ref=ref, defaults=defaults, git=git))
     click.echo(f"Rendered {folder}. Next:\n")
-    click.echo(f"  cd {shlex.quote(str(folder))}\n  pip install --no-build-isolation --editable .\n")
-    click.echo("Its README.md explains how to test the project and what to replace first.")
+    for step in next_steps(folder):
+        click.echo(f"  {step}")
+    click.echo("\nIts README.md explains how to test the project and what to replace first.")

@@ -16,12 +16,13 @@ from typing import Any
 from jinja2 import StrictUndefined
 from jinja2.sandbox import SandboxedEnvironment
 
-from torch_backend.errors import UserError
+from torch_backend.errors import UserError, describe
 from torch_backend.git import Git
 from torch_backend.project import Project
 from torch_backend.render import ANSWERS_FILE, copy, record_origin
 
 from . import migrations
+from .answers import require_asked
 from .changelog import label, news, printable
 from .interruption import interruptible
 from .merge import Merged, Scratch, merge
@@ -190,6 +191,7 @@ def merged_render(
     written: Sequence[str] = (),
     omitted: Sequence[str] = (),
     follow_renames: bool = True,
+    given: Sequence[str] = (),
 ) -> Iterator[Merged]:
     """Renders the current and the target revision of the template, and merges them with the project.
 
@@ -208,15 +210,17 @@ def merged_render(
         written: see ``merge``.
         omitted: see ``merge``.
         follow_renames: see ``merge``.
+        given: the questions that the user has answered for this update.
 
     Raises:
-        UserError: the template cannot be rendered.
+        UserError: the template cannot be rendered, or it does not ask a question that was answered.
     """
     with tempfile.TemporaryDirectory(prefix="torch-backend-") as folder:
         old, new = Path(folder) / "old", Path(folder) / "new"
         template = str(repository.folder)
         copy(template, old, answers_of(project), ref=current.commit)
         copy(template, new, answers, defaults=defaults, ref=target.commit)
+        require_asked(given, Project.find(new).answers, repository.config(target))
         record_origin(new, repository.address, target.name)
         scratch = Scratch(Path(folder) / "merge", project.root)
         yield merge(
@@ -298,5 +302,4 @@ def guarded() -> Iterator[None]:
     except KeyboardInterrupt as error:
         raise UserError(f"Interrupted. {UNTOUCHED}", INTERRUPTED) from error
     except OSError as error:
-        where = f": {error.filename2 or error.filename}" if error.filename else ""
-        raise UserError(f"{error.strerror or error}{where}. {UNTOUCHED}", 2) from error
+        raise UserError(f"{describe(error)} {UNTOUCHED}", 2) from error
