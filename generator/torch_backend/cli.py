@@ -42,7 +42,7 @@ class _Group(click.Group):
 @click.group(cls=_Group, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__)
 def main() -> None:
-    """Render PyTorch accelerator backends from a template, update and inspect them, and maintain the template."""
+    """Render PyTorch accelerator backends from a template, update them, and inspect them."""
 
 
 for command in (

@@ -117,8 +117,31 @@ def reserved_command() -> None:
     click.echo(f"wrote {path}")
 
 
+def _only_in_a_checkout(name: str) -> click.Command:
+    """Returns a hidden command that says where the command of this name works."""
+
+    def refuse(_: tuple[str, ...]) -> None:
+        raise UserError(
+            f"`torch-backend {name}` works on the template itself, and this torch-backend is installed without its "
+            "repository: clone the repository, and run `make` there.",
+            2,
+        )
+
+    anything = click.Argument(["_"], nargs=-1, type=click.UNPROCESSED)
+    settings = {"ignore_unknown_options": True}
+    return click.Command(name, settings, refuse, params=[anything], hidden=True, add_help_option=False)
+
+
+def _is_checkout() -> bool:
+    try:
+        return find_source().is_checkout
+    except UserError:
+        return False
+
+
 def register(group: click.Group) -> None:
-    """Adds the commands to the command line."""
+    """Adds the commands to the command line. An installed package shows none of them."""
+    there = _is_checkout()
     for command in (
         demo_command,
         render_example_command,
@@ -128,4 +151,4 @@ def register(group: click.Group) -> None:
         format_cpp_command,
         reserved_command,
     ):
-        group.add_command(command)
+        group.add_command(command if there else _only_in_a_checkout(str(command.name)))
