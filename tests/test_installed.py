@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import sys
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from torch_backend.source import PACKAGED
 
 from .conftest import answers_of, write_repository
 from .running import IDENTITY, ROOT, checked, commit_all, git
@@ -98,7 +100,7 @@ def project(installed: dict[str, Installed], tmp_path: Path) -> Path:
 def test_the_next_version_updates_a_project(installed: dict[str, Installed], project: Path) -> None:
     first, second = installed["v1.0.0"], installed["v1.1.0"]
     origin = answers_of(project)
-    assert (origin["_commit"], origin["_src_path"]) == ("v1.0.0", str(first.bundle))
+    assert (origin["_commit"], origin["_src_path"]) == ("v1.0.0", PACKAGED)
     assert git(project, "log", "--format=%s").splitlines()[-1] == "Start from the template v1.0.0"
     assert "there is nothing to update" in first.run("update", cwd=project)
 
@@ -117,7 +119,7 @@ def test_the_next_version_updates_a_project(installed: dict[str, Installed], pro
     assert text.endswith("// news for zed\n")
     assert (project / "csrc/aten/native/Add.cpp").read_text() == "// the vendor's kernel\n"
     origin = answers_of(project)
-    assert (origin["_commit"], origin["_src_path"]) == ("v1.1.0", str(second.bundle))
+    assert (origin["_commit"], origin["_src_path"]) == ("v1.1.0", PACKAGED)
     commit_all(project, "updated")
     assert "Files:" in second.run("remove-feature", "benchmarks", cwd=project)
     git(project, "reset", "--quiet", "--hard")
@@ -145,14 +147,50 @@ def test_without_tags_each_commit_is_a_version(repository: Path, tmp_path: Path)
     assert "- Faster streams." in output
     assert (project / STREAM).read_text().endswith("// news for zed\n")
     origin = answers_of(project)
-    assert (origin["_commit"], origin["_src_path"]) == (newest, str(later.bundle))
+    assert (origin["_commit"], origin["_src_path"]) == (newest, PACKAGED)
     git(project, "reset", "--quiet", "--hard")
 
     answers = project / ".copier-answers.yml"
-    answers.write_text(answers.read_text().replace(str(earlier.bundle), str(later.bundle)))
-    commit_all(project, "the package has moved")
+    answers.write_text(answers.read_text().replace(PACKAGED, str(later.bundle)))
+    commit_all(project, "an address that copier understands")
     checked(sys.executable, "-m", "copier", "update", "--defaults", "--quiet", cwd=project)
     assert answers_of(project)["_commit"] == newest
+
+
+def test_a_project_that_records_a_path_is_updated(installed: dict[str, Installed], project: Path) -> None:
+    """Older projects record the path of the bundle in the environment that made them."""
+    answers = project / ".copier-answers.yml"
+    answers.write_text(answers.read_text().replace(PACKAGED, "/gone/site/torch_backend/bundled/versions.bundle"))
+    commit_all(project, "made by an older torch-backend")
+    assert "From v1.0.0 to v1.1.0" in installed["v1.1.0"].run("update", cwd=project)
+    assert answers_of(project)["_src_path"] == PACKAGED
+
+
+def test_a_checkout_updates_a_project_of_a_package(
+    installed: dict[str, Installed], repository: Path, project: Path
+) -> None:
+    checkout = Installed(repository / "generator")
+    assert "From v1.0.0 to v1.1.0" in checkout.run("update", cwd=project)
+    assert answers_of(project)["_src_path"] == PACKAGED
+
+
+def test_plain_copier_shows_what_to_do(project: Path) -> None:
+    shown = checked(sys.executable, "-m", "copier", "update", "--defaults", cwd=project, code=1)
+    address = PACKAGED.removeprefix("git+")
+    assert f"fatal: '{address}' does not appear to be a git repository" in shown
+    assert "torch-backend update" in address
+
+
+def test_an_installed_package_has_no_commands_for_the_template(installed: dict[str, Installed], tmp_path: Path) -> None:
+    package = installed["v1.1.0"]
+    listed = re.findall(r"^  ([a-z-]+)  ", package.run("--help", cwd=tmp_path).split("Commands:")[1], re.MULTILINE)
+    assert not {"demo", "render-example", "check-example", "backport", "lint-template"} & set(listed)
+    assert {"new", "update", "add-feature", "remove-feature", "add-op", "doctor", "status", "list-ops"} <= set(listed)
+    for command in ("demo", "render-example", "check-example", "backport", "lint-template", "format-cpp", "reserved"):
+        shown = package.run(command, "--folder", "x", cwd=tmp_path, code=2)
+        assert shown.startswith(f"`torch-backend {command}` works on the template itself, and this torch-backend is ")
+        assert "clone the repository" in shown
+    assert not list(tmp_path.iterdir())
 
 
 def test_conflicts_are_shown(installed: dict[str, Installed], project: Path) -> None:
@@ -188,7 +226,7 @@ def test_new_gives_what_copier_copy_gives(installed: dict[str, Installed], repos
     data = ("--data", "vendor_name=Zed", "--data", "features=[docs]")
     copier = (sys.executable, "-m", "copier", "copy", "--defaults", "--quiet", *data)
     checked(*copier, repository, tmp_path / "copied", cwd=tmp_path)
-    for folder, address in (("made", second.bundle), ("copied", repository)):
+    for folder, address in (("made", PACKAGED), ("copied", repository)):
         answers = tmp_path / folder / ".copier-answers.yml"
         assert f"_src_path: {address}\n" in answers.read_text()
         answers.write_text(answers.read_text().replace(str(address), "ADDRESS"))
@@ -199,7 +237,7 @@ def test_ref_renders_an_older_version(installed: dict[str, Installed], tmp_path:
     second = installed["v1.1.0"]
     second.run("new", "torch_zed", "--defaults", "--ref", "v1.0.0", cwd=tmp_path)
     origin = answers_of(tmp_path / "torch_zed")
-    assert (origin["_commit"], origin["_src_path"]) == ("v1.0.0", str(second.bundle))
+    assert (origin["_commit"], origin["_src_path"]) == ("v1.0.0", PACKAGED)
     assert "news" not in (tmp_path / "torch_zed" / STREAM).read_text()
     assert "From v1.0.0 to v1.1.0" in second.run("update", cwd=tmp_path / "torch_zed")
 
@@ -231,7 +269,7 @@ def test_versions_travel_through_an_sdist(repository: Path, installed: dict[str,
     package = install(build(root, tmp_path / "wheel")[0], tmp_path / "site")
     package.run("new", "torch_zed", "--defaults", cwd=tmp_path)
     origin = answers_of(tmp_path / "torch_zed")
-    assert (origin["_commit"], origin["_src_path"]) == ("v1.1.0", str(package.bundle))
+    assert (origin["_commit"], origin["_src_path"]) == ("v1.1.0", PACKAGED)
     assert package.bundle.read_bytes() == installed["v1.1.0"].bundle.read_bytes()
 
 
@@ -244,6 +282,13 @@ def test_a_build_from_something_else_says_what_is_missing(repository: Path, tmp_
     package = install(wheel, tmp_path / "site")
     assert not package.bundle.exists()
     assert "cannot update it" in package.run("new", "torch_zed", "--defaults", cwd=tmp_path)
+    origin = answers_of(tmp_path / "torch_zed")
+    assert (origin.get("_commit"), origin["_src_path"]) == (None, PACKAGED)
+    with (tmp_path / "torch_zed" / ".copier-answers.yml").open("a") as answers:
+        answers.write("_commit: v1.0.0\n")
+    commit_all(tmp_path / "torch_zed", "as if another package had made it")
+    refused = package.run("update", cwd=tmp_path / "torch_zed", code=2)
+    assert "this one contains no versions of the template" in refused
     assert "has no versions" in package.run("new", "other", "--defaults", "--ref", "v1.0.0", cwd=tmp_path, code=2)
     shallow = tmp_path / "shallow"
     git(tmp_path, "clone", "--quiet", "--depth=1", f"file://{repository}", str(shallow))

@@ -20,7 +20,7 @@ from torch_backend.inspection.steps import STEPS
 from torch_backend.maintenance.trees import read_project
 from torch_backend.project import Project
 from torch_backend.render import render_tree, write_file
-from torch_backend.source import Source
+from torch_backend.source import PACKAGED, Source
 
 from .conftest import render_into
 from .running import ROOT
@@ -287,6 +287,10 @@ def test_the_version_of_the_template_is_shown(port: Path) -> None:
     assert status(project=port)["template"] == {"address": "https://example.com/template", "version": "v1.2.0"}
     result = CliRunner().invoke(main, ["status", "--static", "--project", str(port)])
     assert "template  v1.2.0 from https://example.com/template\n" in result.output
+    with (port / ".copier-answers.yml").open("a") as file:
+        file.write(f"_src_path: {PACKAGED}\n")
+    result = CliRunner().invoke(main, ["status", "--static", "--project", str(port)])
+    assert "template  v1.2.0 from an installed torch-backend\n" in result.output
 
 
 def test_text_output_is_brief_unless_verbose() -> None:

@@ -247,6 +247,33 @@ def test_data_changes_answers(template: Template, project: Path) -> None:
     assert git(project, "status", "--porcelain") == ""
 
 
+def test_data_alone_prints_no_changelog(template: Template, project: Path) -> None:
+    template.write(
+        "CHANGELOG.md", "# Changes\n\n## Unreleased\n\n- Later.\n\n## 1.1.0\n\n- One.\n\n## 0.9.0\n\n- Old.\n"
+    )
+    template.append("template/README.md.jinja", "\nNews.\n")
+    template.release("v1.1.0")
+    assert "- One." in run("update", "--project", str(project)).output
+    commit_all(project, "updated")
+    result = run("update", "--data", "num_devices=5", "--project", str(project))
+    assert result.output.startswith("At v1.1.0 of the template.\n\nFiles: 1 changed.\n\nNext:"), result.output
+    git(project, "reset", "--quiet", "--hard")
+    git(template.root, "tag", "--delete", "v1.0.0", "v1.1.0")
+    commit = git(template.root, "rev-parse", "--short", "HEAD").strip()
+    edit(project, ".copier-answers.yml", (project / ".copier-answers.yml").read_text().replace("v1.1.0", commit))
+    result = run("update", "--data", "num_devices=5", "--project", str(project))
+    assert result.output.startswith(f"At {commit} of the template.\n\nFiles: 1 changed."), result.output
+
+
+def test_an_answer_without_a_question_is_refused(template: Template, tmp_path: Path) -> None:
+    project = render_into(Source(template.root), tmp_path / "zed", vendor_name="Zed", features=[])
+    commit_all(project, "rendered")
+    result = run("update", "--data", "code_owners=@zed", "--project", str(project))
+    assert result.exit_code == 2
+    assert "code_owners has no effect in this project: the template asks for it only if 'github' in" in result.output
+    assert git(project, "status", "--porcelain") == ""
+
+
 def test_a_new_question_needs_an_answer_or_defaults(template: Template, project: Path) -> None:
     template.append("copier.yml", "\ncolour:\n  type: str\n  help: Colour\n  default: red\n")
     template.append("template/README.md.jinja", "\n{{ colour }}\n")

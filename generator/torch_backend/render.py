@@ -98,12 +98,19 @@ def _questions() -> AbstractContextManager[Any]:
     return create_app_session(input=DummyInput(), output=DummyOutput()) if is_dumb_terminal() else nullcontext()
 
 
-def record_origin(project: Path, address: str, version: str) -> None:
-    """Replaces the template's address and version in the answers file, which copier took from a copy."""
+def record_origin(project: Path, address: str, version: str | None) -> None:
+    """Replaces the template's address and version in the answers file, which copier took from a copy.
+
+    Args:
+        project: the rendered project.
+        address: the address to record.
+        version: the version; None if the template has none.
+    """
     path = project / ANSWERS_FILE
     text = re.sub(r"^(_src_path|_commit):.*\n( .*\n)*", "", path.read_text(encoding="utf-8"), flags=re.MULTILINE)
     heading, answers = text.split("\n", 1)
-    origin = yaml.safe_dump({"_commit": version, "_src_path": address}, width=10**6, allow_unicode=True)
+    recorded = ({"_commit": version} if version else {}) | {"_src_path": address}
+    origin = yaml.safe_dump(recorded, width=10**6, allow_unicode=True)
     path.write_text(f"{heading}\n{origin}{answers}", encoding="utf-8")
 
 

@@ -19,7 +19,12 @@ import yaml
 
 from .errors import UserError
 
+BUNDLED = "bundled"  # the folder in an installed package
 PARTS = ("copier.yml", "includes", "template")
+
+# What projects record as the address of a template that only an installed torch-backend has. A path on this machine
+# would mean nothing on another. Plain copier gives git the part after the prefix, and git's error shows that part.
+PACKAGED = "git+torch-backend (installed; run `torch-backend update`)"
 
 
 @dataclass(frozen=True)
@@ -39,12 +44,12 @@ class Versions:
     @property
     def address(self) -> str:
         """The address that projects record for their template."""
-        return self.home or str(self.bundle)
+        return self.home or PACKAGED
 
     @staticmethod
     def is_packaged(address: str) -> bool:
-        """Returns whether an address names such a file, in this environment or in a deleted one."""
-        return Path(address).parts[-3:] == ("torch_backend", "bundled", "versions.bundle")
+        """Returns whether an address means an installed torch-backend. Older projects have the path of its bundle."""
+        return address == PACKAGED or Path(address).parts[-3:] == ("torch_backend", BUNDLED, "versions.bundle")
 
 
 @dataclass(frozen=True)
@@ -63,6 +68,11 @@ class Source:
         """The content of copier.yml."""
         loaded: dict[str, Any] = yaml.safe_load((self.root / "copier.yml").read_text(encoding="utf-8"))
         return loaded
+
+    @property
+    def is_checkout(self) -> bool:
+        """Whether this is the repository, not its copy inside an installed wheel."""
+        return self.root.name != BUNDLED
 
     @property
     def variables(self) -> list[str]:
@@ -121,7 +131,7 @@ class Source:
 def find_source() -> Source:
     """Finds the template in the installed package, or in the checkout that contains this package."""
     here = Path(__file__).resolve()
-    for root in (here.parent / "bundled", here.parents[2]):
+    for root in (here.parent / BUNDLED, here.parents[2]):
         if (root / "copier.yml").exists() and (root / "template").is_dir():
             return Source(root)
     raise UserError("There is no template: run from a checkout, or give its address with --template.", 2)

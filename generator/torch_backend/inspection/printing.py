@@ -7,6 +7,8 @@ from collections.abc import Mapping
 
 import click
 
+from torch_backend.source import Versions
+
 from .doctor.report import Check
 from .operators import Operator, count, states
 from .status import Status
@@ -60,7 +62,8 @@ def print_status(status: Status, *, verbose: bool) -> None:
     """Prints the progress of the port. ``verbose`` adds each function and the whole text of each tag."""
     project, answers = status.project, status.project.answers
     click.secho(f"{project.package_name}, device {project.device_name}, in {project.root}", bold=True)
-    origin = f" from {project.template_address}" if project.template_address else ""
+    address = project.template_address
+    origin = f" from {'an installed torch-backend' if Versions.is_packaged(address) else address}" if address else ""
     click.echo(f"  template  {project.template_version or 'version not recorded'}{origin}")
     click.echo(f"  torch     {status.torch or 'any'} (made for {answers.get('torch_minor')})")
     click.echo(f"  features  {', '.join(answers.get('features') or []) or 'none'}")

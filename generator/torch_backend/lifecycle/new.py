@@ -17,7 +17,7 @@ from torch_backend.errors import UserError
 from torch_backend.git import Git
 from torch_backend.project import Project
 from torch_backend.render import copy, create_project, record_origin
-from torch_backend.source import Source
+from torch_backend.source import PACKAGED, Source
 
 from .answers import require_asked, require_types
 from .interruption import interruptible, point_of_no_return
@@ -97,6 +97,8 @@ def create(new: New) -> None:
         if versions:
             recorded = Project.find(rendered).template_version if new.ref else None
             record_origin(rendered, versions.address, recorded or versions.name)
+        elif source and not Project.find(rendered).template_version:
+            record_origin(rendered, PACKAGED, None)  # copier has recorded the folder of the snapshot
         answers = Project.find(rendered).answers
         require_asked(new.answers, answers, source.config if source else {})
         click.echo(f"The names of the project:\n\n{describe(answers)}\n")

@@ -16,7 +16,7 @@ from packaging.version import InvalidVersion, Version
 from torch_backend.errors import UserError
 from torch_backend.git import Git
 from torch_backend.project import Project
-from torch_backend.source import Versions, find_source
+from torch_backend.source import PACKAGED, Versions, find_source
 
 _SHORT = {"gh:": "https://github.com/", "gl:": "https://gitlab.com/"}
 
@@ -198,15 +198,22 @@ def _places(project: Project, address: str | None) -> list[_Place]:
         )
     moved = "If it has moved, name its address with --template."
     elsewhere = _Place(recorded, expand(recorded, project.root), False, moved)
-    versions = find_source().versions
+    source = find_source()
+    versions = source.versions
     by_package = Versions.is_packaged(recorded)
     if address or not (by_package or (versions and recorded == versions.home)):
         return [elsewhere]
     newer = "Install a newer torch-backend, or name the address of the template's git repository with --template."
-    if versions is None:
-        return [_Place(recorded, elsewhere.location, False, newer)]
-    own = _Place(versions.address, str(versions.bundle), True, newer)
-    return [own] if by_package else [own, elsewhere]
+    if versions is not None:
+        own = _Place(versions.address, str(versions.bundle), True, newer)
+        return [own] if by_package else [own, elsewhere]
+    if source.is_checkout and source.git("rev-parse", "HEAD") is not None:
+        return [_Place(PACKAGED, str(source.root), False, newer)]
+    raise UserError(
+        "The project was made by an installed torch-backend, and this one contains no versions of the template: it was "
+        f"not built from a whole git checkout. {newer}",
+        2,
+    )
 
 
 @contextmanager
