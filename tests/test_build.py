@@ -12,6 +12,7 @@ import re
 import shutil
 import subprocess
 import sys
+import sysconfig
 import zipfile
 from dataclasses import dataclass
 from email.parser import HeaderParser
@@ -118,6 +119,16 @@ def built(request: pytest.FixtureRequest, source: Source, example: Example) -> B
     wheel = build_wheel(project, folder / "wheels", environment, env)
     install_wheel(wheel, environment, env)
     return Built(name, project, wheel, environment, answers_of(project))
+
+
+def test_the_wheel_names_no_folder_of_this_machine(built: Built) -> None:
+    """Neither the project's nor torch's, which error messages, run paths and the CMake package could name."""
+    folders = {str(ROOT), str(built.environment.site_packages), sysconfig.get_path("purelib")}
+    with zipfile.ZipFile(built.wheel) as archive:
+        contents = {name: archive.read(name) for name in archive.namelist()}
+    assert any(name.endswith(f"/lib{built.package}.so") for name in contents)
+    found = {(name, folder) for name, text in contents.items() for folder in folders if folder.encode() in text}
+    assert found == set()
 
 
 def test_the_wheel_holds_headers_and_no_other_sources(built: Built) -> None:

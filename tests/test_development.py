@@ -8,6 +8,7 @@ import re
 import shutil
 import subprocess
 import sys
+import tarfile
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,7 @@ from identify import identify
 from torch_backend.source import Source
 
 from .conftest import MATRIX, render_into
-from .running import ROOT, commit_all
+from .running import ROOT, checked, commit_all
 
 TARGETS = {
     *("help", "setup", "hooks", "build", "develop", "install", "wheel", "clean", "docs", "benchmark"),
@@ -107,6 +108,30 @@ def test_targets_run_what_they_say(project: Path) -> None:
     for target, command in expected.items():
         done = make(project, "--dry-run", target, "PYTHON=the-python", "JOBS=3")
         assert f"the-python {command}" in done.stdout.splitlines(), done.stderr
+
+
+def test_setup_brings_a_pip_that_knows_groups(project: Path) -> None:
+    """Python 3.11 comes with an older one."""
+    done = make(project, "--dry-run", "setup", "PYTHON=the-python")
+    assert done.stdout.splitlines() == [
+        'the-python -m pip install "pip>=25.1"',
+        "the-python -m pip install --group dev",
+    ], done.stderr
+
+
+def test_the_source_distribution_names_no_folder_of_this_machine(source: Source, tmp_path: Path) -> None:
+    project = render_into(source, tmp_path / "project", vendor_name="Acme")
+    assert str(source.root) in (project / ".copier-answers.yml").read_text()
+    code = "import sys; from scikit_build_core.build import build_sdist; build_sdist(sys.argv[1])"
+    checked(sys.executable, "-c", code, tmp_path / "dist", cwd=project)
+    (archive,) = (tmp_path / "dist").glob("*.tar.gz")
+    with tarfile.open(archive) as opened:
+        files = {member.name.split("/", 1)[1]: opened.extractfile(member) for member in opened if member.isfile()}
+        contents = {name: file.read() for name, file in files.items() if file}
+    assert {"pyproject.toml", "CMakeLists.txt", "csrc/device/Memory.cpp", "README.md", "PKG-INFO"} <= contents.keys()
+    assert ".copier-answers.yml" not in contents
+    folders = (str(source.root).encode(), str(tmp_path).encode())
+    assert [name for name, text in contents.items() if any(folder in text for folder in folders)] == []
 
 
 def test_clean_removes_what_builds_leave(source: Source, tmp_path: Path) -> None:

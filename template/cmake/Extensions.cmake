@@ -6,7 +6,9 @@ set(package ${PROJECT_NAME})
 install(DIRECTORY csrc/ DESTINATION ${package}/include/${package} FILES_MATCHING PATTERN "*.h")
 
 # The headers of an SDK that is not in the wheel: the folders of sdk::runtime and of all that it links.
-set(sdk_include_folders "$<TARGET_PROPERTY:sdk::runtime,INTERFACE_INCLUDE_DIRECTORIES>")
+if(NOT sdk_in_wheel)
+  set(sdk_include_folders "$<TARGET_PROPERTY:sdk::runtime,INTERFACE_INCLUDE_DIRECTORIES>")
+endif()
 configure_file(cmake/PackageConfig.cmake.in ${PROJECT_BINARY_DIR}/cmake/${package}Config.cmake @ONLY)
 file(GENERATE OUTPUT ${PROJECT_BINARY_DIR}/${package}Config.cmake INPUT ${PROJECT_BINARY_DIR}/cmake/${package}Config.cmake)
 install(FILES ${PROJECT_BINARY_DIR}/${package}Config.cmake DESTINATION ${package}/share/cmake/${package})
