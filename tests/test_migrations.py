@@ -42,9 +42,7 @@ def _second_version(template: Template) -> None:
     old = template.root / "template" / "python" / "{{ package_name }}"
     (old / "{{ device_name }}").rename(old / "device")
     config = (template.root / "copier.yml").read_text().replace("\nauthor:\n", "\nmaintainer:\n")
-    config = config.replace("(author, 'The author')", "(maintainer, 'The author')").replace(
-        "{{ author |", "{{ maintainer |"
-    )
+    config = config.replace("text(author)", "text(maintainer)").replace("{{ author |", "{{ maintainer |")
     template.write("copier.yml", config)
     for path in (template.root / "template").glob("*LICENSE*"):
         path.write_text(path.read_text().replace("{{ author }}", "{{ maintainer }}"))

@@ -260,8 +260,9 @@ def test_hostile_answers_are_not_evaluated(source: Source, tmp_path: Path) -> No
 
 def test_non_empty_folder_is_refused_by_copier_too(source: Source, tmp_path: Path) -> None:
     (tmp_path / "keep.txt").write_text("mine")
-    with pytest.raises(ValueError, match="name a folder that does not exist yet"):
+    with pytest.raises(ValueError, match=r": Use a new folder: this has files\.") as refusal:
         render_into(source, tmp_path)
+    assert len(str(refusal.value)) <= 80
     assert [p.name for p in tmp_path.iterdir()] == ["keep.txt"]
 
 

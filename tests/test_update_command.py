@@ -239,7 +239,7 @@ def test_data_changes_answers(template: Template, project: Path) -> None:
         ("device_name=other", "device_name cannot change after a project is rendered"),
         ("features=docs", "use `torch-backend add-feature`"),
         ("nonsense=1", "No such question: nonsense; the questions are vendor_name,"),
-        ("num_devices=100", "num_devices: 100 devices cannot be emulated"),
+        ("num_devices=100", "num_devices: Type a number from 1 to 64."),
         ("num_devices", "write QUESTION=ANSWER"),
     ):
         refused = run("update", "--data", data, "--project", str(project))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from importlib.metadata import PackageNotFoundError, distribution, packages_distributions
+from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
 
 from packaging.requirements import Requirement
@@ -17,7 +17,7 @@ _LIBRARY = re.compile(r"lib(\w+?)(?:-[0-9a-f]{8})?\.(?:so|dylib)\b")
 _OPERATORS = re.compile(r"""\bLibrary\(\s*["'](\w+)["'],\s*["'](?:DEF|FRAGMENT)["']""")
 
 
-def modules_of(files: Iterable[Path]) -> set[str]:
+def modules_of(requirement_files: Iterable[Path]) -> set[str]:
     """Returns the top-level modules of the packages in requirement files, and of all packages that these need.
 
     Other installed packages, such as a backend, do not count.
@@ -25,9 +25,15 @@ def modules_of(files: Iterable[Path]) -> set[str]:
     Raises:
         UserError: a package is not installed.
     """
-    lines = [line.partition("#")[0].strip() for file in files for line in file.read_text(encoding="utf-8").splitlines()]
+    files = [file for package in _closure(requirement_files) for file in distribution(package).files or []]
+    return {file.parts[0].partition(".")[0] for file in files if file.suffix in {".py", ".so", ".pyd"}} - {""}
+
+
+def _closure(requirement_files: Iterable[Path]) -> set[str]:
+    text = "\n".join(file.read_text(encoding="utf-8") for file in requirement_files)
+    lines = [line.partition("#")[0].strip() for line in text.splitlines()]
     needed = [Requirement(line) for line in lines if line]
-    seen: set[tuple[str, str]] = set()
+    seen: set[tuple[str, str]] = set()  # packages and their extras
     while needed:
         requirement = needed.pop()
         name = canonicalize_name(requirement.name)
@@ -38,12 +44,7 @@ def modules_of(files: Iterable[Path]) -> set[str]:
             except PackageNotFoundError as error:
                 raise UserError(f"Run `make setup`: {name} is not installed, so its modules are unknown.") from error
             needed += [other for other in requires if not other.marker or other.marker.evaluate({"extra": extra})]
-    packages = {name for name, _ in seen}
-    return {
-        module
-        for module, owners in packages_distributions().items()
-        if packages & {canonicalize_name(owner) for owner in owners}
-    }
+    return {name for name, _ in seen}
 
 
 def torch_libraries(torch: Path) -> set[str]:
