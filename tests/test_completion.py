@@ -20,6 +20,8 @@ def test_each_shell_has_a_completion_script(shell: str) -> None:
         ("torch-backend doc", ["doctor"]),
         ("torch-backend list-ops --state c", ["cpu", "composite"]),
         ("torch-backend status --st", ["--static"]),
+        ("torch-backend new p --device-library e", ["emulated", "external"]),
+        ("torch-backend new p --license A", ["Apache-2.0"]),
     ],
 )
 def test_commands_and_options_are_completed(words: str, expected: list[str]) -> None:

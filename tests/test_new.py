@@ -207,6 +207,77 @@ def test_on_a_terminal_it_asks_before_it_writes(
     assert [path.name for path in tmp_path.iterdir() if path.name.startswith(".")] == []
 
 
+def test_a_dry_run_shows_names_and_files_and_writes_nothing(template: Template, tmp_path: Path) -> None:
+    arguments = ["new", str(tmp_path / "torch_zed"), "--template", str(template.root), "--defaults"]
+    done = run(*arguments, "--dry-run")
+    assert done.exit_code == 0, done.output
+    assert 'torch.device("zed")' in done.output
+    assert not (tmp_path / "torch_zed").exists()
+    shown = done.stdout.split(" files:\n\n  ")[1].rstrip().split("\n  ")
+    assert run(*arguments, "--no-git").exit_code == 0
+    made = [
+        path.relative_to(tmp_path / "torch_zed").as_posix()
+        for path in (tmp_path / "torch_zed").rglob("*")
+        if path.is_file()
+    ]
+    assert shown == sorted(made)
+    assert "Nothing was written." in done.stderr
+
+
+def test_settings_of_copier_are_the_defaults(
+    template: Template, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """README says so: an author and a licence are typed once for all projects."""
+    settings = tmp_path / "settings.yml"
+    settings.write_text("defaults:\n  author: Jane Doe\n  license: MIT\n")
+    monkeypatch.setenv("COPIER_SETTINGS_PATH", str(settings))
+    project = tmp_path / "torch_zed"
+    done = run("new", str(project), "--template", str(template.root), "--defaults", "--no-git")
+    assert done.exit_code == 0, done.output
+    assert {name: answers_of(project)[name] for name in ("author", "license", "vendor_name")} == {
+        "author": "Jane Doe",
+        "license": "MIT",
+        "vendor_name": "Zed",
+    }
+
+
+def test_answers_can_be_changed_before_it_writes(source: Source, template: Template, tmp_path: Path) -> None:
+    pytest.importorskip("pty")
+    from .terminal import talk
+
+    answers = str(ROOT / "examples" / "openreg.yml")
+    project = tmp_path / "torch_zed"
+    clear = "\x15"
+    questions = {name: str(question["help"])[:25] for name, question in source.questions.items()}
+    unchanged = [text for name, text in questions.items() if name not in ("vendor_name", "device_name")]
+    code, shown = talk(
+        [
+            sys.executable,
+            "-m",
+            "torch_backend",
+            "new",
+            str(project),
+            "--template",
+            str(template.root),
+            "--answers",
+            answers,
+            "--no-git",
+        ],
+        [
+            ("change the answers", "c\r"),
+            (questions["vendor_name"], "\r"),
+            (questions["device_name"], f"{clear}zed\r"),
+            *[(question, "\r") for question in unchanged],
+            ("change the answers", "y\r"),
+        ],
+    )
+    assert code == 0, shown
+    before = yaml.safe_load((ROOT / "examples" / "openreg.yml").read_text(encoding="utf-8"))
+    now = answers_of(project)
+    assert now["device_name"] == "zed"
+    assert {name for name in before if str(now[name]) != str(before[name])} == {"device_name"}
+
+
 def test_a_refused_answer_is_asked_again(template: Template, tmp_path: Path) -> None:
     """PyTorch's torch_npu would be the name of the package for the device npu."""
     pytest.importorskip("pty")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import shlex
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -41,6 +41,7 @@ class New:
         ref: version of the template; the default is the work tree, or the newest version at an address.
         defaults: ask no questions.
         git: create a git repository with a first commit.
+        dry_run: show the names and the files, and write nothing.
     """
 
     folder: Path
@@ -49,6 +50,11 @@ class New:
     ref: str | None = None
     defaults: bool = False
     git: bool = True
+    dry_run: bool = False
+
+
+class _ChangeAnswersError(Exception):
+    """The user wants to change answers, which are the argument."""
 
 
 def vendor_from(name: str) -> str | None:
@@ -102,19 +108,25 @@ def create(new: New) -> None:
         answers = Project.find(rendered).answers
         require_asked(new.answers, answers, source.config if source else {})
         click.echo(f"The names of the project:\n\n{describe(answers)}\n")
-        if not new.defaults and sys.stdin.isatty() and not click.confirm(f"Write it to {new.folder}?", default=True):
-            raise UserError("Nothing was written.")
+        if new.dry_run:
+            files = sorted(path.relative_to(rendered).as_posix() for path in rendered.rglob("*") if path.is_file())
+            click.echo(f"{len(files)} files:\n\n  " + "\n  ".join(files) + "\n")
+            raise UserError("Nothing was written.", 0)
+        if not new.defaults and sys.stdin.isatty():
+            _confirm(new.folder, answers)
         if new.git:
             notes.extend(_start_history(rendered, above, str(answers.get("_commit", "")), new.folder))
         point_of_no_return()
 
     def render(template: Source | str, ref: str | None) -> None:
-        suggestions = {"vendor_name": guess} if guess else {}
-        create_project(
-            folder,
-            lambda to: copy(template, to, new.answers, defaults=new.defaults, ref=ref, suggestions=suggestions),
-            approve,
-        )
+        def once(given: Mapping[str, Any], suggestions: Mapping[str, Any]) -> None:
+            create_project(
+                folder,
+                lambda to: copy(template, to, given, defaults=new.defaults, ref=ref, suggestions=suggestions),
+                approve,
+            )
+
+        _until_approved(once, new.answers, {"vendor_name": guess} if guess else {})
 
     try:
         with interruptible():
@@ -135,6 +147,37 @@ def create(new: New) -> None:
         raise UserError("Interrupted; nothing was written.", 130) from error
     for note in notes:
         click.echo(note, err=True)
+
+
+def _until_approved(
+    render: Callable[[Mapping[str, Any], Mapping[str, Any]], None],
+    given: Mapping[str, Any],
+    suggestions: Mapping[str, Any],
+) -> None:
+    """Calls a function with given answers and with defaults of the others, until the user changes no answer."""
+    while True:
+        try:
+            return render(given, suggestions)
+        except _ChangeAnswersError as change:
+            given, suggestions = {}, change.args[0]
+
+
+def _confirm(folder: Path, answers: Mapping[str, Any]) -> None:
+    """Asks whether the project shall be written.
+
+    Raises:
+        UserError: it shall not.
+        _ChangeAnswersError: all questions shall be asked again, with these answers as their defaults.
+    """
+    choice = click.prompt(
+        f"Write it to {folder}? (yes, no, change the answers)",
+        default="y",
+        type=click.Choice(["y", "n", "c"], case_sensitive=False),
+    )
+    if choice == "n":
+        raise UserError("Nothing was written.")
+    if choice == "c":
+        raise _ChangeAnswersError({name: value for name, value in answers.items() if not name.startswith("_")})
 
 
 def next_steps(folder: Path) -> list[str]:

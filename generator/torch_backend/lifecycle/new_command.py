@@ -29,8 +29,29 @@ def _question_options(command: Callable[..., Any]) -> Callable[..., Any]:
             help_text += f" ({'; '.join(choices)})"
         elif isinstance(choices, list):
             help_text += f" ({', '.join(choices)})"
-        command = click.option(f"--{name.replace('_', '-')}", name, help=help_text)(command)
+        option = click.option(
+            f"--{name.replace('_', '-')}", name, help=help_text, shell_complete=_completion(_values(name, details))
+        )
+        command = option(command)
     return command
+
+
+def _values(name: str, details: dict[str, Any]) -> list[str]:
+    """Returns the values that a question offers."""
+    choices = details.get("choices", {})
+    if isinstance(choices, str):  # an expression over the releases
+        return [str(value) for value in find_source().config["torch_releases"]["default"]]
+    return [str(choice) for choice in (choices.values() if isinstance(choices, dict) else choices)]
+
+
+def _completion(values: list[str]) -> Callable[[click.Context, click.Parameter, str], list[str]]:
+    """Completes the last of the values, of which commas separate several."""
+
+    def complete(context: click.Context, option: click.Parameter, incomplete: str) -> list[str]:
+        *before, last = incomplete.split(",")
+        return [",".join([*before, value]) for value in values if value.startswith(last) and value not in before]
+
+    return complete
 
 
 @click.command("new")
@@ -39,6 +60,7 @@ def _question_options(command: Callable[..., Any]) -> Callable[..., Any]:
 @click.option("--answers", "answers_file", type=click.Path(exists=True, path_type=Path), help="YAML file with answers.")
 @click.option("--template", help="Address of another template repository.")
 @click.option("--ref", help="Version (git tag, branch or commit) of the template.")
+@click.option("--dry-run", is_flag=True, help="Show the names and the files, and write nothing.")
 @click.option("--git/--no-git", default=True, show_default=True, help="Create a git repository with a first commit.")
 @_question_options
 def new_command(
@@ -47,14 +69,15 @@ def new_command(
     answers_file: Path | None,
     template: str | None,
     ref: str | None,
+    dry_run: bool,
     git: bool,
     **options: str | None,
 ) -> None:
     """Render a new project into FOLDER.
 
     FOLDER must not exist, or must be empty. The default of the vendor name comes from its name: Acme from torch_acme or
-    acme. The command shows all names before it writes anything. If an answer is refused or you interrupt the command,
-    nothing is written.
+    acme. Before the command writes anything, it shows all names, and you can change your answers. If an answer is
+    refused or you interrupt the command, nothing is written.
     """
     source: Source | str = template or find_source()
     answers: dict[str, Any] = load_answers(answers_file) if answers_file else {}
@@ -65,7 +88,7 @@ def new_command(
         raise UserError(
             f"No such question: {', '.join(sorted(unknown))}; the questions are {', '.join(source.questions)}.", 2
         )
-    create(New(folder, source, answers, ref=ref, defaults=defaults, git=git))
+    create(New(folder, source, answers, ref=ref, defaults=defaults, git=git, dry_run=dry_run))
     click.echo(f"Rendered {folder}. Next:\n")
     for step in next_steps(folder):
         click.echo(f"  {step}")
