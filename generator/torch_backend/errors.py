@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 import shutil
 
 
@@ -18,9 +19,8 @@ class UserError(Exception):
 def describe(error: OSError) -> str:
     """Returns the system's reason, the file, and what to do about a full disk."""
     if isinstance(error, shutil.Error) and error.args and isinstance(error.args[0], list):
-        # One tuple for each file that could not be copied: its source, its target, and the reason.
-        _, target, reason = error.args[0][0]
-        text = f"{reason}: {target}" if str(target) not in str(reason) else str(reason)
+        # One tuple for each file that could not be copied: its source, its target, and the error, which names both.
+        text = re.sub(r"^\[Errno \d+\] ", "", str(error.args[0][0][2]))
         full = os.strerror(errno.ENOSPC) in text
     else:
         file = error.filename2 or error.filename
