@@ -260,7 +260,7 @@ def test_data_alone_prints_no_changelog(template: Template, project: Path) -> No
     git(project, "reset", "--quiet", "--hard")
     git(template.root, "tag", "--delete", "v1.0.0", "v1.1.0")
     commit = git(template.root, "rev-parse", "--short", "HEAD").strip()
-    edit(project, ".copier-answers.yml", (project / ".copier-answers.yml").read_text().replace("v1.1.0", commit))
+    edit(project, ".copier-answers.yml", (project / ".copier-answers.yml").read_text().replace("v1.1.0", f"'{commit}'"))
     result = run("update", "--data", "num_devices=5", "--project", str(project))
     assert result.output.startswith(f"At {commit} of the template.\n\nFiles: 1 changed."), result.output
 
