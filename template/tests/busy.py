@@ -1,24 +1,14 @@
 """Long work for streams, so that a test can look at what is still pending."""
 
-import re
 import time
 from collections.abc import Callable
 from functools import cache
 
 import pytest
 import torch
-from conftest import DEVICE, MODULE, PROJECT
+from conftest import DEVICE, MODULE
 
 MiB = 1 << 20
-
-
-@cache
-def launch_variable() -> str | None:
-    """Return the environment variable that says when the emulated device works; None if there is no emulated device."""
-    for header in sorted(PROJECT.glob("third_party/*/include/*/*.h")):
-        if found := re.search(r"\b[A-Z][A-Z0-9_]*_LAUNCH\b", header.read_text()):
-            return found[0]
-    return None
 
 
 needs_queues = pytest.mark.needs("queues")

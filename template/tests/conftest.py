@@ -2,6 +2,7 @@
 
 import gc
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -10,7 +11,24 @@ from types import ModuleType
 from typing import Any
 
 import pytest
-import torch
+
+PROJECT = Path(__file__).resolve().parent.parent
+
+
+def emulator_variable(name: str) -> str | None:
+    """Return an environment variable of the emulated device, such as LAUNCH with its prefix; None without such a device."""
+    for header in sorted(PROJECT.glob("third_party/*/include/*/*.h")):
+        if found := re.search(r"\b([A-Z][A-Z0-9_]*_)LAUNCH\b", header.read_text()):
+            return found[1] + name
+    return None
+
+
+# The tests need two emulated devices with room, whatever the defaults of this project are.
+for _name, _value in (("NUM_DEVICES", "2"), ("DEVICE_MEMORY", "4G")):
+    if _variable := emulator_variable(_name):
+        os.environ.setdefault(_variable, _value)
+
+import torch  # noqa: E402  torch loads the backend
 
 # How PyTorch names C++ functions in stack traces. It is read at the first one; addr2line, the default, takes a minute for
 # PyTorch's own libraries.
@@ -21,7 +39,6 @@ if DEVICE == "privateuseone":
     pytest.exit("no backend is loaded: install this project, and leave TORCH_DEVICE_BACKEND_AUTOLOAD alone", 2)
 MODULE = torch.get_device_module(DEVICE)
 PACKAGE = MODULE.__name__.partition(".")[0]
-PROJECT = Path(__file__).resolve().parent.parent
 
 
 @pytest.fixture(scope="session")

@@ -9,8 +9,7 @@ from subprocess import CompletedProcess
 
 import pytest
 from abilities import has
-from busy import launch_variable
-from conftest import MODULE, PACKAGE, RunPython
+from conftest import MODULE, PACKAGE, RunPython, emulator_variable
 
 pytestmark = pytest.mark.no_device
 _missing_library = import_module(f"{PACKAGE}._missing_library")
@@ -50,7 +49,7 @@ def without(request: pytest.FixtureRequest, run_python: RunPython) -> Run:
         return run_python
     if not has("emulator"):
         pytest.skip("this machine has a device, and nothing can hide it")
-    return lambda code: run_python(code, env={str(launch_variable()).removesuffix("LAUNCH") + "NUM_DEVICES": "0"})
+    return lambda code: run_python(code, env={str(emulator_variable("NUM_DEVICES")): "0"})
 
 
 @pytest.fixture

@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 import torch
-from busy import MiB, launch_variable, needs_queues, occupy
-from conftest import PACKAGE, PROJECT, RunPython
+from busy import MiB, needs_queues, occupy
+from conftest import PACKAGE, PROJECT, RunPython, emulator_variable
 
 SOURCES = PROJECT / "tests" / "extension"
 SHAPES: list[tuple[int, ...]] = [(0,), (), (1,), (1000,), (3, 5, 7)]
@@ -243,7 +243,7 @@ print(before, interfaces.hooks_has_primary_context(0))
 @pytest.mark.needs("emulator")
 def test_hooks_say_that_no_device_is_available(run_with_interfaces: RunPython) -> None:
     code = "print(interfaces.hooks_is_available(), interfaces.hooks_is_built(), interfaces.hooks_device_count())"
-    no_devices = {str(launch_variable()).removesuffix("LAUNCH") + "NUM_DEVICES": "0"}
+    no_devices = {str(emulator_variable("NUM_DEVICES")): "0"}
     done = run_with_interfaces(code, env=no_devices)
     assert done.stdout == "False True 0\n", done.stderr
 

@@ -4,12 +4,11 @@ import re
 from pathlib import Path
 
 import pytest
-from busy import launch_variable
-from conftest import PROJECT, RunPython
+from conftest import PROJECT, RunPython, emulator_variable
 
 pytestmark = pytest.mark.needs("emulator")
 
-PREFIX = (launch_variable() or "").removesuffix("LAUNCH")  # of the environment variables
+PREFIX = emulator_variable("") or ""  # of the environment variables
 LIBRARY = """
 import ctypes, importlib.util, pathlib, torch
 folder = pathlib.Path(importlib.util.find_spec(package).submodule_search_locations[0]) / "lib"

@@ -5,8 +5,7 @@ from functools import cache
 from typing import Any
 
 import pytest
-from busy import launch_variable
-from conftest import RunPython
+from conftest import RunPython, emulator_variable
 
 MODES = ("inline", "async", "blocking")
 
@@ -124,7 +123,7 @@ print(digest.hexdigest())
 def run_in_mode(run_python: RunPython) -> Any:
     @cache
     def run(code: str, mode: str) -> str:
-        done = run_python(code, env={launch_variable() or "": mode})
+        done = run_python(code, env={emulator_variable("LAUNCH") or "": mode})
         assert done.returncode == 0, done.stderr
         return done.stdout.strip()
 
@@ -145,7 +144,7 @@ def test_results_do_not_depend_on_the_mode(mode: str, run_in_mode: Any) -> None:
 
 
 def test_unknown_mode_is_refused(run_python: RunPython) -> None:
-    variable = launch_variable() or ""
+    variable = emulator_variable("LAUNCH") or ""
     done = run_python("import torch; torch.ones(1, device=device)", env={variable: "sometimes"})
     assert done.returncode != 0
     assert variable in done.stderr

@@ -6,8 +6,7 @@ from types import ModuleType
 
 import pytest
 import torch
-from busy import launch_variable
-from conftest import RunPython
+from conftest import RunPython, emulator_variable
 
 MiB = 1 << 20
 
@@ -211,8 +210,7 @@ assert [x[-1].item() for x in held[::20]] == list(range(0, len(held), 20))
 held.clear()
 assert torch.ones(200000, device=device).sum().item() == 200000  # room for this one, if all that is cached goes back
 """
-    variable = launch_variable() or ""
-    env = {f"{variable.removesuffix('LAUNCH')}DEVICE_MEMORY": "1M"}
+    env = {str(emulator_variable("DEVICE_MEMORY")): "1M"}
     done = run_python(code.replace("POLICY", repr(policy)), env=env)
     assert (done.returncode, done.stderr) == (0, ""), done.stderr
 
