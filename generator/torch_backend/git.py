@@ -13,6 +13,13 @@ from .errors import UserError
 # git sets these if it calls us, as in a hook. Our calls would then use the caller's repository.
 _INHERITED = ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_OBJECT_DIRECTORY", "GIT_PREFIX", "GIT_COMMON_DIR")
 
+# The author of commits that only this command reads.
+IDENTITY = {
+    f"GIT_{who}_{what}": value
+    for who in ("AUTHOR", "COMMITTER")
+    for what, value in (("NAME", "torch-backend"), ("EMAIL", "torch-backend@localhost"))
+}
+
 _QUIET = (f"core.hooksPath={os.devnull}", "commit.gpgSign=false", "core.quotePath=false", "core.safecrlf=false")
 
 

@@ -186,7 +186,7 @@ def _add(plan: _Plan, project: Project, operator: dict[str, Any], present: dict[
     problems += [
         f"{path.as_posix()} already exists: move it away or add the operator by hand."
         for path in (kernel, test)
-        if (project.root / path).exists() or path in plan.new
+        if path in plan.new
     ]
     if problems:
         plan.existing[name] = "\n".join(problems)

@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 import shlex
 import sys
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -16,9 +18,16 @@ from .adding import add_operators, build_steps, run_steps, summary
 from .removing import remove_operators
 
 
+def _operators_of_a_project(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Adds the arguments OPERATOR... and the option --project."""
+    folder = click.option(
+        "--project", "folder", type=click.Path(path_type=Path), default=Path(), help="Folder of the project."
+    )
+    return click.argument("operators", nargs=-1, required=True, metavar="OPERATOR...")(folder(command))
+
+
 @click.command("add-op")
-@click.argument("operators", nargs=-1, required=True, metavar="OPERATOR...")
-@click.option("--project", "folder", type=click.Path(path_type=Path), default=Path(), help="Folder of the project.")
+@_operators_of_a_project
 @click.option(
     "--python",
     type=click.Path(path_type=Path),
@@ -84,8 +93,7 @@ def _print_next(project: Project, steps: list[list[str]]) -> None:
 
 
 @click.command("remove-op")
-@click.argument("operators", nargs=-1, required=True, metavar="OPERATOR...")
-@click.option("--project", "folder", type=click.Path(path_type=Path), default=Path(), help="Folder of the project.")
+@_operators_of_a_project
 @click.option("--python", type=click.Path(path_type=Path), help="Interpreter for docs/porting.py; default: as status.")
 @click.option("--force", is_flag=True, help="Remove files with changes that are not committed too.")
 @click.option("--dry-run", is_flag=True, help="Show what would be removed, and remove nothing.")

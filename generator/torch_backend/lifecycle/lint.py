@@ -14,7 +14,7 @@ from torch_backend.project import Project
 from torch_backend.render import ANSWERS_FILE, copy
 
 from .repository import open_repository
-from .undo import staging_folders
+from .undo import STAGING, staging_folders
 from .update import answers_of, guarded
 
 TEMPLATE = "the template's"
@@ -96,7 +96,7 @@ def _leftovers(root: Path) -> Iterator[Finding]:
     listed = fields(Git(root).run("ls-files", "-z", "--cached", "--others", "--exclude-standard"))
     for path in sorted(set(listed)):
         place = root / path
-        if not place.is_file() or path.startswith(".torch-backend-"):
+        if not place.is_file() or path.startswith(STAGING):
             continue
         if place.suffix in _LEFTOVERS:
             yield Finding("error", path, "a merge left it: take what you need from it, and delete it")

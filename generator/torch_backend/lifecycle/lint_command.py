@@ -11,17 +11,11 @@ import click
 from torch_backend.project import Project
 
 from .lint import lint
+from .update_commands import located
 
 
 @click.command("lint")
-@click.option(
-    "--project",
-    "folder",
-    type=click.Path(exists=True, file_okay=False, path_type=Path),
-    default=Path(),
-    help="The project's folder or a folder in it; default: the current folder.",
-)
-@click.option("--template", "address", help="The present address of the template's repository, if it has moved.")
+@located
 @click.option("--strict", is_flag=True, help="Count warnings as errors.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON, for scripts.")
 def lint_command(folder: Path, address: str | None, strict: bool, as_json: bool) -> None:

@@ -14,16 +14,11 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from torch_backend.errors import UserError
-from torch_backend.git import Git, fields
+from torch_backend.git import IDENTITY, Git, fields
 from torch_backend.render import ANSWERS_FILE
 
 from .ownership import Entries, Entry, Replaced, Rewrite, merged_for_vendor, rewritten
 
-_IDENTITY = {
-    f"GIT_{who}_{what}": value
-    for who in ("AUTHOR", "COMMITTER")
-    for what, value in (("NAME", "torch-backend"), ("EMAIL", "torch-backend@localhost"))
-}
 _REASONS = {
     (1, 2, 3): "edited on both sides",
     (2, 3): "added on both sides",
@@ -113,7 +108,7 @@ class Scratch:
         self.git.run("update-index", "-z", "--index-info", given=os.fsencode(lines), extra=extra)
         tree = self.git.run("write-tree", extra=extra).decode().strip()
         links = [word for parent in parents for word in ("-p", parent)]
-        return self.git.run("commit-tree", tree, *links, "-m", "torch-backend", extra=_IDENTITY).decode().strip()
+        return self.git.run("commit-tree", tree, *links, "-m", "torch-backend", extra=IDENTITY).decode().strip()
 
     def matching(self, entries: Iterable[str], patterns: Iterable[str]) -> set[str]:
         """Returns the paths that match patterns in the syntax of .gitignore."""
@@ -185,7 +180,7 @@ def merge(
     settings = ["-c", "merge.directoryRenames=false", "-c", "rerere.enabled=false", "-c", "merge.renames=true"]
     settings += ["-c", "merge.verifySignatures=false"]
     strategy = [] if follow_renames else ["-X", "no-renames"]
-    done = git.call(*settings, "merge", "--no-commit", "--no-ff", "--quiet", *strategy, name, extra=_IDENTITY)
+    done = git.call(*settings, "merge", "--no-commit", "--no-ff", "--quiet", *strategy, name, extra=IDENTITY)
     if done.returncode != 0 and not git.succeeds("rev-parse", "--quiet", "--verify", "MERGE_HEAD"):
         raise UserError(f"git cannot merge the new version: {(done.stderr + done.stdout).decode(errors='replace')}", 2)
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import PurePosixPath
 from typing import Any
@@ -102,22 +102,16 @@ def beyond(steps: Iterable[Migration], seen: Iterable[Migration]) -> Iterator[Mi
             else:
                 fresh.add(item)
         if fresh:
+            yield _only(step, fresh)
 
-            def of(key: str, step: Migration = step, fresh: set[tuple[str, str, str]] = fresh) -> dict[str, str]:
-                return {old: new for old, new in getattr(step, key).items() if (key, old, new) in fresh}
 
-            def names(key: str, step: Migration = step, fresh: set[tuple[str, str, str]] = fresh) -> list[str]:
-                return [name for name in getattr(step, key) if (key, name, "") in fresh]
-
-            yield replace(
-                step,
-                renames=of("renames"),
-                replacements=of("replacements"),
-                answers=of("answers"),
-                features=names("features"),
-                omitted=names("omitted"),
-                note=step.note if ("note", step.note, "") in fresh else "",
-            )
+def _only(step: Migration, fresh: Collection[tuple[str, str, str]]) -> Migration:
+    """Returns the entry with these of its items."""
+    kept: dict[str, Any] = {
+        key: {old: new for old, new in getattr(step, key).items() if (key, old, new) in fresh} for key in _MAPPINGS
+    }
+    kept |= {key: [name for name in getattr(step, key) if (key, name, "") in fresh] for key in _LISTS}
+    return replace(step, **kept, note=step.note if ("note", step.note, "") in fresh else "")
 
 
 def _items(step: Migration) -> list[tuple[str, str, str]]:

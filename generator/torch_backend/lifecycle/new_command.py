@@ -17,10 +17,10 @@ from .new import New, create, load_answers, next_steps
 def _question_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """Adds an option for every question of copier.yml."""
     try:
-        questions = find_source().questions
+        source = find_source()
     except UserError:
-        questions = {}
-    for name, details in reversed(questions.items()):
+        return command
+    for name, details in reversed(source.questions.items()):
         help_text = str(details["help"])
         choices = details.get("choices", {})
         if details.get("multiselect"):
@@ -30,17 +30,17 @@ def _question_options(command: Callable[..., Any]) -> Callable[..., Any]:
         elif isinstance(choices, list):
             help_text += f" ({', '.join(choices)})"
         option = click.option(
-            f"--{name.replace('_', '-')}", name, help=help_text, shell_complete=_completion(_values(name, details))
+            f"--{name.replace('_', '-')}", name, help=help_text, shell_complete=_completion(_values(source, details))
         )
         command = option(command)
     return command
 
 
-def _values(name: str, details: dict[str, Any]) -> list[str]:
+def _values(source: Source, details: dict[str, Any]) -> list[str]:
     """Returns the values that a question offers."""
     choices = details.get("choices", {})
     if isinstance(choices, str):  # an expression over the releases
-        return [str(value) for value in find_source().config["torch_releases"]["default"]]
+        return [str(value) for value in source.config["torch_releases"]["default"]]
     return [str(choice) for choice in (choices.values() if isinstance(choices, dict) else choices)]
 
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 import shutil
 import tempfile
-from contextlib import suppress
 from pathlib import Path
 
 from torch_backend.errors import UserError
@@ -54,7 +53,7 @@ def transplant(merged: Merged, project: Path) -> None:
             for source, target in reversed(done):
                 source.parent.mkdir(parents=True, exist_ok=True)
                 target.rename(source)
-                _prune(target.parent, project)
+                undo.prune(target.parent, project)
             undo.forget(project)
             raise
 
@@ -72,7 +71,7 @@ def _swap(changes: dict[str, str], project: Path, new: Path, old: Path, done: li
     for path in others:
         if os.path.lexists(project / path) and not ((project / path).is_dir() and not (project / path).is_symlink()):
             move(project / path, old / path)
-            _prune((project / path).parent, project)
+            undo.prune((project / path).parent, project)
     for path, kind in others.items():
         if kind != "D":
             move(new / path, project / path)
@@ -80,14 +79,6 @@ def _swap(changes: dict[str, str], project: Path, new: Path, old: Path, done: li
         answers = project / ANSWERS_FILE
         done.append((answers, old / ANSWERS_FILE))
         move(new / ANSWERS_FILE, answers)
-
-
-def _prune(folder: Path, top: Path) -> None:
-    """Removes empty folders."""
-    with suppress(OSError):
-        while folder != top and top in folder.parents:
-            folder.rmdir()
-            folder = folder.parent
 
 
 def _prepare_index(merged: Merged, project: Path) -> bytes:

@@ -11,11 +11,12 @@ import json
 import os
 import shutil
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from torch_backend.errors import UserError
-from torch_backend.git import Git
+from torch_backend.git import IDENTITY, Git
 
 STAGING = ".torch-backend-"
 KEPT = "refs/torch-backend/aborted"
@@ -103,7 +104,7 @@ def abort(project: Path) -> Aborted:
     git.run("reset", "--quiet", "--pathspec-from-file=-", "--pathspec-file-nul", "HEAD", given=_listed(changes))
     for path in added:
         (project / path).unlink(missing_ok=True)
-        _prune((project / path).parent, project)
+        prune((project / path).parent, project)
     if before:
         git.run("checkout", "HEAD", "--pathspec-from-file=-", "--pathspec-file-nul", given=_listed(before))
     for folder in left:
@@ -136,19 +137,14 @@ def _edited(project: Path, path: str, written: str | None) -> bool:
 def _keep(git: Git, project: Path, paths: Iterable[str]) -> str:
     """Stores the present text of files in a commit beside the branch, and returns its name."""
     index = {"GIT_INDEX_FILE": str(_place(project).with_suffix(".index"))}
-    identity = {
-        f"GIT_{who}_{what}": value
-        for who in ("AUTHOR", "COMMITTER")
-        for what, value in (("NAME", "torch-backend"), ("EMAIL", "torch-backend@localhost"))
-    }
     git.run("read-tree", "HEAD", extra=index)
     listed = _listed(paths)
     git.run("add", "--force", "--pathspec-from-file=-", "--pathspec-file-nul", given=listed, extra=index)
     tree = git.run("write-tree", extra=index).decode().strip()
     Path(index["GIT_INDEX_FILE"]).unlink()
     text = "Edits after an update that was aborted"
-    commit = git.run("commit-tree", tree, "-p", "HEAD", "-m", text, extra=identity).decode().strip()
-    git.run("update-ref", "--create-reflog", KEPT, commit, extra=identity)
+    commit = git.run("commit-tree", tree, "-p", "HEAD", "-m", text, extra=IDENTITY).decode().strip()
+    git.run("update-ref", "--create-reflog", KEPT, commit, extra=IDENTITY)
     return commit[:12]
 
 
@@ -161,8 +157,9 @@ def _listed(paths: Iterable[str]) -> bytes:
     return b"".join(b":(literal)" + os.fsencode(path) + b"\0" for path in paths)
 
 
-def _prune(folder: Path, top: Path) -> None:
+def prune(folder: Path, top: Path) -> None:
     """Removes empty folders."""
-    while folder != top and top in folder.parents and folder.is_dir() and not any(folder.iterdir()):
-        folder.rmdir()
-        folder = folder.parent
+    with suppress(OSError):
+        while folder != top and top in folder.parents:
+            folder.rmdir()
+            folder = folder.parent

@@ -19,10 +19,9 @@ from .undo import abort
 from .update import check, update
 
 
-def _shared(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Adds the options of all these commands."""
+def located(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Adds the options that say where the project and its template are."""
     for option in (
-        click.option("--dry-run", is_flag=True, help="Show the changes as a diff, and change nothing."),
         click.option(
             "--template", "address", help="The present address of the template's repository, if it has moved."
         ),
@@ -36,6 +35,13 @@ def _shared(command: Callable[..., Any]) -> Callable[..., Any]:
     ):
         command = option(command)
     return command
+
+
+def _shared(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Adds the options of all these commands."""
+    return located(
+        click.option("--dry-run", is_flag=True, help="Show the changes as a diff, and change nothing.")(command)
+    )
 
 
 @click.command("update")
